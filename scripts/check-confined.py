@@ -164,7 +164,7 @@ class World:
                     return
             except TimeoutError:
                 break
-        raise SystemExit(f"FAILED: systemd is not told {word}\n{(self.folder / 'log').read_text()}")
+        raise SystemExit(f"FAILED: systemd does not get {word}\n{(self.folder / 'log').read_text()}")
 
     def ask(self, path, body=None):
         port = self.admin if body is None else self.port

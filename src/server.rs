@@ -80,10 +80,10 @@ pub enum ServerError {
     #[error(transparent)]
     Apps(#[from] AppsError),
     #[error(
-        "[listen] proxy names an address beyond loopback, and no app has a token: nobody could call. \
+        "[listen] proxy names an address beyond loopback, and no app has a token: every request would be refused. \
          Add one with `bursar app add NAME`, or declare one with a token_file"
     )]
-    NobodyMayCall,
+    NoAppCouldCall,
     #[error("a listener ended by itself; the log has the place")]
     ListenerLost,
     #[error("a second signal ended the process before its requests were through")]
@@ -240,7 +240,7 @@ impl Server {
         let ledger = open_ledger(&config, &metrics, &clock).await?;
         let apps = Arc::new(Apps::open(state_dir, Declared::from(&*config))?);
         if config.listen.is_remote() && !apps.table().has_token() {
-            return Err(ServerError::NobodyMayCall);
+            return Err(ServerError::NoAppCouldCall);
         }
         spenders::say(&apps);
         if !proxy_is_given {
@@ -373,8 +373,8 @@ impl Server {
                 for warning in &config.warnings {
                     tracing::warn!("{warning}");
                 }
-                // Otherwise an operator who has put a new key where systemd copies it from would think it in
-                // use.
+                // Otherwise an operator would think that a new key is in use once it stands where systemd
+                // copies it from.
                 let key = &config.upstream.api_key;
                 if key.is_a_copy() && *key == self.config.upstream.api_key {
                     tracing::info!(

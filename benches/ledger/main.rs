@@ -115,8 +115,8 @@ async fn start(state: &Path) {
     let berlin = TimeZone::get("Europe/Berlin").expect("a zone");
     for (what, since_ms, until_ms, by) in spend_asked() {
         let began = now();
-        let told = ledger.spend(since_ms, until_ms, &[by], &berlin);
-        let rows = told.expect("sums").rows.len();
+        let sums = ledger.spend(since_ms, until_ms, &[by], &berlin);
+        let rows = sums.expect("sums").rows.len();
         print_ms(&format!("  spend {what} ({rows} rows)"), since(began));
     }
     ledger.close().await;

@@ -297,7 +297,7 @@ impl Remote {
             StatusCode::PAYLOAD_TOO_LARGE => RemoteError::TooLong,
             StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => {
                 match self.read(response).await {
-                    Ok(words) if tells_window(&words) => RemoteError::TooLong,
+                    Ok(words) if names_window(&words) => RemoteError::TooLong,
                     _ => RemoteError::Refused,
                 }
             }
@@ -326,7 +326,7 @@ impl Remote {
 }
 
 /// Whether a refusal is about the model's window, in the words of OpenAI's code or of vLLM and Ollama.
-fn tells_window(words: &[u8]) -> bool {
+fn names_window(words: &[u8]) -> bool {
     let words = String::from_utf8_lossy(words).to_lowercase();
     ["context_length", "context length", "context window"]
         .iter()

@@ -74,7 +74,7 @@ pub fn render(status: &Status<'_>) -> String {
         true => "every process of this machine",
         false => "apps with a token or a user",
     };
-    row(&mut page, "who may spend", spenders);
+    row(&mut page, "may spend", spenders);
     row(&mut page, "the service", &status.upstream);
     row(&mut page, "in flight", status.in_flight);
     row(&mut page, "started", &status.since);

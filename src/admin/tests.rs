@@ -118,7 +118,7 @@ async fn intend(ledger: &Ledger) -> Intent {
 }
 
 #[tokio::test]
-async fn an_app_whose_base_url_is_the_admin_address_is_told_its_own() {
+async fn an_app_that_calls_the_admin_address_is_given_the_base_url_for_apps() {
     let served = served().await;
     for (method, path) in [
         ("POST", "/v1/chat/completions"),
@@ -148,7 +148,7 @@ async fn an_app_whose_base_url_is_the_admin_address_is_told_its_own() {
             "{method} {path}: {text}"
         );
         assert_eq!(body["detail"], text);
-        // A page is told nothing.
+        // A page gets no address.
         let answer = exchange(&served, &head("Origin: http://localhost\r\n")).await;
         assert!(
             answer.starts_with("HTTP/1.1 403 "),
@@ -208,7 +208,7 @@ async fn every_path_answers_what_it_is_for() {
 }
 
 #[tokio::test]
-async fn what_is_not_understood_is_told_by_status() {
+async fn a_wrong_request_is_answered_with_its_status() {
     let served = served().await;
     let cases = [
         ("GET /nothing HTTP/1.1\r\nHost: localhost\r\n", "404"),
@@ -263,7 +263,7 @@ async fn a_draining_process_is_alive_and_not_ready() {
 
 /// A load balancer or a supervisor can do nothing about these, and free routes are served.
 #[tokio::test]
-async fn what_the_service_refuses_to_everybody_is_told_and_is_no_reason_to_stop() {
+async fn an_open_breaker_is_reported_and_the_daemon_stays_ready() {
     let rows = [
         (Breaking::Key, "refuses the organization's key (401)"),
         (Breaking::Balance, "balance is empty (402)"),
@@ -299,7 +299,7 @@ async fn a_closed_ledger_is_not_ready() {
 }
 
 #[tokio::test]
-async fn receipts_are_told_forward_so_that_none_is_passed_over() {
+async fn receipts_after_a_mark_come_oldest_first_so_that_none_is_passed_over() {
     let served = served().await;
     let first = intend(&served.ledger).await;
     let second = intend(&served.ledger).await;

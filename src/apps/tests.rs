@@ -57,7 +57,7 @@ fn named(name: &str) -> AppAdd {
     }
 }
 
-fn who(apps: &Apps, token: &Token) -> Result<String, Stranger> {
+fn app_name(apps: &Apps, token: &Token) -> Result<String, Stranger> {
     let app = apps.table().app_of(Some(token.reveal().as_bytes()), None);
     app.map(|app| app.name.to_string())
 }
@@ -74,9 +74,9 @@ fn an_added_app_is_there_at_once_and_after_a_restart() {
 
     let token = apps.add(&new, 1_000).unwrap();
 
-    assert_eq!(who(&apps, &token).unwrap(), "nightly");
+    assert_eq!(app_name(&apps, &token).unwrap(), "nightly");
     let again = place.open(nothing()).unwrap();
-    assert_eq!(who(&again, &token).unwrap(), "nightly");
+    assert_eq!(app_name(&again, &token).unwrap(), "nightly");
     let table = again.table();
     let known = &table.known()[0];
     assert_eq!(known.app.uids, [5, 7]);
@@ -114,18 +114,21 @@ fn a_rotated_and_a_removed_token_stop_at_once() {
 
     let second = apps.rotate("a", 2).unwrap();
     let whole = Stranger::WrongToken(TokenForm::Whole);
-    assert_eq!(who(&apps, &first), Err(whole));
-    assert_eq!(who(&apps, &second).unwrap(), "a");
+    assert_eq!(app_name(&apps, &first), Err(whole));
+    assert_eq!(app_name(&apps, &second).unwrap(), "a");
 
     apps.remove("a").unwrap();
     assert_eq!(
-        who(&apps, &second),
+        app_name(&apps, &second),
         Err(whole),
         "also where anybody may spend"
     );
     assert!(apps.table().is_anonymous_allowed());
     assert_eq!(&*running.unwrap().name, "a", "a request keeps its app");
-    assert_eq!(who(&place.open(nothing()).unwrap(), &second), Err(whole));
+    assert_eq!(
+        app_name(&place.open(nothing()).unwrap(), &second),
+        Err(whole)
+    );
 }
 
 #[test]
@@ -157,7 +160,7 @@ fn a_caller_is_its_token_then_its_user_then_anybody() {
     let (unknown, mistyped) = (ours.reveal().as_bytes(), slip.as_bytes());
     let none = Err(Stranger::NoToken);
     let wrong = |form| Err(Stranger::WrongToken(form));
-    // Token, user; who it is with `anonymous` false, true.
+    // Token, user; the app it is with `anonymous` false, true.
     #[expect(clippy::type_complexity, reason = "a table, spelled where it is read")]
     let rows: [(
         Option<&[u8]>,
@@ -199,9 +202,9 @@ fn a_caller_is_its_token_then_its_user_then_anybody() {
     ];
     for (token, user, closed, open) in rows {
         for (anonymous, wanted) in [(Some(false), closed), (None, closed), (Some(true), open)] {
-            let told = apps(anonymous).app_of(token, user);
-            let told = told.as_ref().map(|app| &*app.name).map_err(|why| *why);
-            assert_eq!(told, wanted, "{anonymous:?} {token:?} {user:?}");
+            let found = apps(anonymous).app_of(token, user);
+            let found = found.as_ref().map(|app| &*app.name).map_err(|why| *why);
+            assert_eq!(found, wanted, "{anonymous:?} {token:?} {user:?}");
         }
     }
     let default = apps(Some(true)).app_of(None, None).unwrap();
@@ -314,7 +317,7 @@ fn an_app_in_two_places_stops_the_start_until_it_is_taken_out_of_one() {
     let said = apps.redeclare(declare(vec![App::new("a")])).unwrap_err();
     assert!(matches!(said, AppsError::Twice { .. }), "{said}");
     assert_eq!(
-        who(&apps, &token).unwrap(),
+        app_name(&apps, &token).unwrap(),
         "a",
         "a refused reload changes nothing"
     );
@@ -349,7 +352,7 @@ fn a_reload_puts_other_apps_in_force() {
 }
 
 #[test]
-fn a_damaged_file_lets_nobody_in() {
+fn a_damaged_file_of_apps_is_an_error() {
     let place = Place::new();
     let apps = place.open(nothing()).unwrap();
     apps.add(&named("a"), 1).unwrap();

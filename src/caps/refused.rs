@@ -84,13 +84,13 @@ impl Refused {
     }
 
     pub fn frozen(app: &str, is_all: bool, frozen: &Frozen, zone: &TimeZone) -> Self {
-        let (who, thaw) = if is_all {
+        let (subject, thaw) = if is_all {
             ("All apps are".to_owned(), "bursar thaw".to_owned())
         } else {
             (format!("The app {app} is"), format!("bursar thaw {app}"))
         };
         Self::Frozen(Words(format!(
-            "{who} frozen since {} by {}. Nothing that costs money is sent; free routes go on. `{thaw}` ends \
+            "{subject} frozen since {} by {}. Nothing that costs money is sent; free routes go on. `{thaw}` ends \
              it.",
             moment(frozen.since_ms, zone),
             frozen.by,

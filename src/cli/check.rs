@@ -24,7 +24,7 @@ pub fn check(args: &Args) -> Result<(), CliError> {
     itself::check(&config.upstream.base_url, &listening).map_err(ServerError::from)?;
     let unread = match apps::read(&config.ledger.state_dir, &Declared::from(&config)) {
         Ok(apps) if config.listen.is_remote() && !apps.has_token() => {
-            return Err(ServerError::NobodyMayCall.into());
+            return Err(ServerError::NoAppCouldCall.into());
         }
         Ok(_) => None,
         // Perhaps only unreadable for the user of this command: the state directory is the daemon's alone.

@@ -90,7 +90,7 @@ struct Connection(JoinHandle<()>);
 impl ClientError {
     /// No daemon listens at the address. A socket of another user's, which may not be entered, does not
     /// count.
-    pub fn means_nobody(&self) -> bool {
+    pub fn means_no_daemon(&self) -> bool {
         use io::ErrorKind::{ConnectionRefused, NotFound};
         matches!(self, Self::Connect { cause, .. } if matches!(cause.kind(), NotFound | ConnectionRefused))
     }

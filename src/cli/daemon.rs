@@ -36,7 +36,7 @@ pub async fn order<T: DeserializeOwned>(
 ) -> Result<T, CliError> {
     let with = serde_json::to_string(with)?;
     let ordered = async { document(client, client.post_json(path, with).await?).await };
-    ordered.await.map_err(not_told)
+    ordered.await.map_err(with_fate_of_order)
 }
 
 /// The document of an answer, or why there is none.
@@ -123,7 +123,7 @@ const FOR_ITS_USER: &str = "Only the user of the daemon and root may give orders
     runuser -u \"$USER\" -- CMD";
 
 /// A daemon that took a change, or an order, and said nothing: it may have made it.
-pub fn not_told(error: CliError) -> CliError {
+pub fn with_fate_of_order(error: CliError) -> CliError {
     match error {
         CliError::Client(error) if error.means_silence() => CliError::Failed(format!(
             "{error}. Whether it carried the order out is not known: look with `bursar app list` and \

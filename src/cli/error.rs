@@ -84,7 +84,7 @@ impl CliError {
             | Self::Server(
                 ServerError::Trust(_)
                 | ServerError::UpstreamIsItself(_)
-                | ServerError::NobodyMayCall,
+                | ServerError::NoAppCouldCall,
             ) => EXIT_CONFIG,
             // A disk may be well again at the next start; what the files say stays.
             Self::Server(ServerError::Apps(AppsError::Ledger(_) | AppsError::Random(_))) => {

@@ -22,7 +22,7 @@ use serde::de::IgnoredAny;
 use self::child::{Child, Surroundings};
 use super::arguments::usd;
 use super::client::{Client, ClientError, Response};
-use super::daemon::{document, not_told};
+use super::daemon::{document, with_fate_of_order};
 use super::error::CliError;
 use super::locate::{Keeper, Right, SourceArgs};
 use super::output::remark;
@@ -129,7 +129,7 @@ impl RunLease {
             max_micro_usd: max,
             run: None,
         };
-        let (connection, first) = ask(&daemon, &asked).await.map_err(not_told)?;
+        let (connection, first) = ask(&daemon, &asked).await.map_err(with_fate_of_order)?;
         Ok(Self {
             id: first.run,
             app: first.app,

@@ -154,7 +154,7 @@ impl SourceArgs {
                     )));
                 }
                 // No daemon: the files are ours if the lock is.
-                Err(error) if error.means_nobody() => {}
+                Err(error) if error.means_no_daemon() => {}
                 Err(error) => return Err(not_asked(error, &place.state_dir)),
             }
         }

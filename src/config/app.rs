@@ -161,7 +161,7 @@ impl App {
         if name != DEFAULT_APP && token_file.is_none() && uids.is_empty() {
             let place = reader.shown(place);
             reader.warn(format!(
-                "{place}: the app {name:?} has neither token_file nor uids: nobody can show that it is \
+                "{place}: the app {name:?} has neither token_file nor uids: no request can show that it is \
                  this app, and `bursar exec --app {name}` alone spends as it"
             ));
         }

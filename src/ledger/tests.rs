@@ -90,8 +90,8 @@ async fn i3_the_first_positive_amount_resolves_the_others_in_any_order() {
         .settle(ended(lost, AttemptEnd::NoHead, Receipt::default()))
         .await
         .unwrap();
-    let told_nothing = ended(agent, AttemptEnd::Answered, Receipt::default());
-    let second = ledger.settle(told_nothing).await.unwrap();
+    let without_amount = ended(agent, AttemptEnd::Answered, Receipt::default());
+    let second = ledger.settle(without_amount).await.unwrap();
     let before = ledger.totals();
     let third = ledger
         .settle(ended(paid, AttemptEnd::Answered, billed(900)))
@@ -138,17 +138,17 @@ async fn i3_a_second_amount_is_never_added_within_24_hours_not_even_after_a_rest
 }
 
 #[tokio::test]
-async fn an_outcome_told_twice_counts_once() {
+async fn an_outcome_sent_twice_counts_once() {
     let bench = Bench::new();
     let ledger = bench.open();
     let id = begin(&ledger, None).await;
-    let told = ended(id, AttemptEnd::Answered, billed(7));
+    let end = ended(id, AttemptEnd::Answered, billed(7));
 
-    let first = ledger.settle(told.clone()).await.unwrap();
-    let second = ledger.settle(told.clone()).await.unwrap();
+    let first = ledger.settle(end.clone()).await.unwrap();
+    let second = ledger.settle(end.clone()).await.unwrap();
     ledger.close().await;
     let ledger = bench.open();
-    let third = ledger.settle(told).await.unwrap();
+    let third = ledger.settle(end).await.unwrap();
 
     assert_eq!((&first, &first), (&second, &third));
     assert_eq!(ledger.totals().billed().get(), 7);
@@ -257,7 +257,7 @@ async fn after_close_every_call_answers_closed() {
 }
 
 #[tokio::test]
-async fn a_second_daemon_is_told_who_has_the_ledger() {
+async fn a_second_daemon_gets_the_pid_of_the_one_that_has_the_ledger() {
     let bench = Bench::new();
     let ledger = bench.open();
 
@@ -505,8 +505,8 @@ async fn play(steps: Vec<Step>) {
                     replayed,
                     ..amount.map_or_else(Receipt::default, billed)
                 };
-                let told = outcome(id, vec![attempt(attempt_end(end))], receipt);
-                let settlement = ledger.settle(told).await.unwrap();
+                let outcome = outcome(id, vec![attempt(attempt_end(end))], receipt);
+                let settlement = ledger.settle(outcome).await.unwrap();
                 let adds = settlement.state.adds();
                 if let Some(key) = key.filter(|_| !adds.is_zero()) {
                     *added

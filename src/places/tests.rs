@@ -17,7 +17,7 @@ fn quiet(places: &Places, door: Door) -> Option<Place> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_rests_gives_way_in_order_and_who_serves_never() {
+async fn resting_connections_give_way_in_order_and_serving_ones_never() {
     let places = Places::new(7, 7);
     let mut held = Vec::new();
     for _ in 0..7 {
@@ -46,7 +46,7 @@ async fn who_rests_gives_way_in_order_and_who_serves_never() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_just_spoken_does_not_give_way() {
+async fn a_connection_that_has_just_spoken_does_not_give_way() {
     let places = Places::new(2, 2);
     let speaks = Arc::new(AtomicBool::new(true));
     let look = Arc::clone(&speaks);
@@ -87,7 +87,7 @@ async fn each_door_has_room_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_gets_the_place_of_who_has_had_its_patience() {
+async fn a_waiting_connection_gets_the_place_of_one_whose_patience_is_over() {
     let places = Places::new(2, 2);
     let patience = Duration::from_millis(250);
     let first = places.wait(Door::Port, patience).await;

@@ -320,8 +320,8 @@ impl Dispatch<'_> {
     /// Keeps the price in the head of a broken answer.
     fn saw_broken_head(&mut self, headers: &HeaderMap) {
         let Settings { names, key, .. } = &*self.settings;
-        let told = || Receipt::from_broken_head(names, &heads::without_key(headers, key));
-        self.retries.saw_broken_head(told);
+        let receipt = || Receipt::from_broken_head(names, &heads::without_key(headers, key));
+        self.retries.saw_broken_head(receipt);
     }
 
     async fn whole(

@@ -257,7 +257,7 @@ impl Drop for EntryGuard {
 }
 
 /// A ledger that cannot be written re-opens itself about once a second; an outcome is worth waiting
-/// for, because its request was paid. Telling it twice is safe. When the request cannot wait any
+/// for, because its request was paid. Sending it twice is safe. When the request cannot wait any
 /// longer, the ledger keeps the outcome until it can be written.
 async fn write(
     gateway: &Gateway,

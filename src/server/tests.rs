@@ -22,7 +22,7 @@ async fn start(state_dir: &Path, proxy: &str) -> Result<Server, ServerError> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_is_reachable_on_every_address_it_tells_until_it_stops() {
+async fn a_server_is_reachable_on_every_address_it_reports_until_it_stops() {
     let folder = tempfile::tempdir().unwrap();
     let state_dir = folder.path().join("state");
     let mut server = start(&state_dir, "127.0.0.1:0").await.unwrap();

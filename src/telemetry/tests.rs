@@ -57,7 +57,7 @@ impl io::Write for Said {
 }
 
 #[test]
-fn a_panic_is_told_with_its_place_and_without_its_message() {
+fn a_panic_is_logged_with_its_place_and_without_its_message() {
     let said = Said::default();
     let writer = said.clone();
     let lines = fmt::layer()

@@ -89,9 +89,9 @@ async fn a_connection_made_before_the_daemon_is_there_waits_and_is_answered() {
         }
         // No child would get it.
         let pid = daemon.child.id().expect("a pid");
-        let told = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/3"));
-        let told = told.expect("descriptor 3");
-        let flags = told.lines().find_map(|line| line.strip_prefix("flags:"));
+        let fdinfo = std::fs::read_to_string(format!("/proc/{pid}/fdinfo/3"));
+        let fdinfo = fdinfo.expect("descriptor 3");
+        let flags = fdinfo.lines().find_map(|line| line.strip_prefix("flags:"));
         let flags = i64::from_str_radix(flags.expect("flags").trim(), 8).expect("octal");
         assert_ne!(flags & 0o2_000_000, 0, "closed on exec");
         daemon.terminate().await;
@@ -333,11 +333,11 @@ async fn a_descriptor_that_is_not_what_it_should_be_is_refused_by_name() {
         let done = done.expect("an output");
         let said = String::from_utf8_lossy(&done.stderr);
         assert_eq!(done.status.code(), Some(78), "{what}: {said}");
-        let told = format!("the socket that was given as descriptor 3 {why}");
+        let wanted = format!("the socket that was given as descriptor 3 {why}");
         assert!(
             said.contains("bursar: the socket that was given as descriptor 3 ")
                 && said.contains(why),
-            "{what}: {said} is not {told}"
+            "{what}: {said} is not {wanted}"
         );
         assert_eq!(said.lines().count(), 1, "{what}: {said}");
         assert!(!state.exists(), "{what}: nothing was begun");

@@ -48,19 +48,19 @@ const SCENARIOS: [(u8, &str, &str); 19] = [
     (
         16,
         "floods",
-        "bodies_that_never_come_keep_nobody_out_and_an_upload_that_goes_on_ends",
+        "bodies_that_never_come_keep_no_app_out_and_an_upload_that_goes_on_ends",
     ),
     (15, "memory", "bodies_that_grow_together_are_all_served"),
     (
         15,
         "memory",
-        "who_waits_in_vain_for_memory_is_told_to_come_again",
+        "a_body_that_waits_in_vain_for_memory_is_asked_to_come_again",
     ),
     (15, "floods", "the_daemon_raises_its_limit_on_descriptors"),
     (
         15,
         "memory",
-        "bodies_of_30_mb_from_many_clients_wait_or_are_told_and_memory_is_bounded",
+        "bodies_of_30_mb_from_many_clients_wait_or_are_refused_and_memory_is_bounded",
     ),
     (15, "floods", "a_flood_of_tiny_chunks_is_read_as_one_body"),
     (
@@ -89,7 +89,7 @@ const SCENARIOS: [(u8, &str, &str); 19] = [
     (
         16,
         "floods",
-        "silent_connections_on_all_places_keep_nobody_out",
+        "silent_connections_on_all_places_keep_no_app_out",
     ),
     (
         16,
@@ -158,7 +158,7 @@ async fn no_request_of_the_corpus_does_what_it_wants() {
 }
 
 #[tokio::test]
-async fn no_request_to_the_admin_listener_changes_or_tells_more_than_it_may() {
+async fn no_request_to_the_admin_listener_changes_or_shows_more_than_it_may() {
     let stage = Stage::open().await;
     let mut failures = Vec::new();
     for case in admin::cases() {

@@ -204,16 +204,16 @@ async fn a_named_pipe_in_place_of_a_file_is_exit_code_78_and_not_waited_for() {
         let output = run(&arguments, &[], true).await;
         let lines = stderr_lines(&output);
         assert_eq!(output.status.code(), Some(78), "{name}: {lines:?}");
-        let told = lines
+        let is_named = lines
             .iter()
             .any(|line| line.contains("a named pipe (FIFO)"));
-        assert!(told, "{name}: {lines:?}");
+        assert!(is_named, "{name}: {lines:?}");
         assert!(!Path::new(&state).exists(), "{name}: a ledger was begun");
     }
 }
 
 #[tokio::test]
-async fn all_mistakes_are_told_at_once() {
+async fn all_mistakes_are_reported_at_once() {
     let place = Place::new();
     let text = "[upstream]\nbase_url = \"https://\"\nread_timeout_s = \"x\"\n[retry]\nbase = 1\n";
     let config = place.write("config.toml", text);
@@ -308,8 +308,8 @@ async fn a_check_says_what_it_could_not_look_at_and_finds_what_a_start_would_ref
     let unread = run(&check, &[], false).await;
     let lines = stderr_lines(&unread);
     assert_eq!(unread.status.code(), Some(0), "{lines:?}");
-    let told = lines.iter().any(|line| line.contains("were not checked"));
-    assert!(told, "{lines:?}");
+    let is_said = lines.iter().any(|line| line.contains("were not checked"));
+    assert!(is_said, "{lines:?}");
     let text = String::from_utf8_lossy(&unread.stdout).into_owned();
     assert!(text.contains("[shaping]\nin_flight = 8\n"), "{text}");
 

@@ -179,11 +179,12 @@ fn said_the_truth(state_dir: &Path, bought: &[Bought]) {
         let id = &bought.entry;
         let entry = by_id.get(id).unwrap_or_else(|| panic!("no entry {id}"));
         let billed = entry.billed_micro_usd.map(|billed| billed.get());
-        let is_told = matches!(entry.state, State::Settled { .. }) && billed == Some(bought.amount);
+        let is_settled =
+            matches!(entry.state, State::Settled { .. }) && billed == Some(bought.amount);
         let is_repeat = matches!(entry.key_origin, Some(KeyOrigin::Adopted { .. }))
             && matches!(entry.state, State::InDoubt { .. } | State::Replayed);
         assert!(
-            is_told || is_repeat,
+            is_settled || is_repeat,
             "{bought:?} was received whole, and its entry says {:?}",
             entry.state
         );

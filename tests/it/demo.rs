@@ -42,7 +42,7 @@ fn left_behind(tmp: &Path) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn the_demo_tells_its_story_and_the_ledger_agrees_with_the_books() {
+async fn the_demo_plays_its_story_and_the_ledger_agrees_with_the_books() {
     let tmp = tempfile::tempdir().expect("a directory");
 
     let mut command = demo(tmp.path(), &["--once"]);

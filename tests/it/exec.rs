@@ -228,7 +228,7 @@ sys.exit(7)
         .filter_map(|entry| entry.would_have_cost_micro_usd)
         .map(|sum| sum.get())
         .sum();
-    assert_eq!(compared, 3, "the sandbox tells both prices");
+    assert_eq!(compared, 3, "the sandbox reports both prices");
     assert_eq!(saved, estimates.checked_sub(debited));
     for entry in place.entries() {
         assert_eq!(&*entry.app, "nightly");
@@ -569,11 +569,11 @@ for at, hash in enumerate({hashes:?}):
 
     let done = place.done(&["--json", "--max-usd", "0.001"], &script).await;
 
-    let told = String::from_utf8_lossy(&done.stdout);
+    let printed = String::from_utf8_lossy(&done.stdout);
     let said = said(&done);
     assert!(
-        told.contains("200") && told.contains("402"),
-        "{told}\n{said}"
+        printed.contains("200") && printed.contains("402"),
+        "{printed}\n{said}"
     );
     let billed: u64 = place
         .entries()
@@ -581,7 +581,7 @@ for at, hash in enumerate({hashes:?}):
         .filter_map(|entry| entry.billed_micro_usd)
         .map(bursar::money::MicroUsd::get)
         .sum();
-    assert_eq!(billed, sandbox.debited().await, "{told}\n{said}");
+    assert_eq!(billed, sandbox.debited().await, "{printed}\n{said}");
     let receipt = receipt(&said);
     assert_eq!(receipt["billed_micro_usd"], billed);
     place.daemon.terminate().await;

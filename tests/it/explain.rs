@@ -31,9 +31,9 @@ async fn run(arguments: &[&str]) -> (String, String, Option<i32>) {
 async fn explain(bursar: &Bursar, id: &str) -> String {
     let state = bursar.state_dir();
     let state = state.to_str().expect("a path");
-    let (told, error, code) = run(&["explain", "--tz", "UTC", "--state-dir", state, id]).await;
+    let (printed, error, code) = run(&["explain", "--tz", "UTC", "--state-dir", state, id]).await;
     assert_eq!(code, Some(0), "{error}");
-    told
+    printed
 }
 
 /// The head of an answer whose body breaks.
@@ -42,7 +42,7 @@ fn broken(headers: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn each_attempt_is_told_with_its_own_receipt_lines_and_why_the_amount_stands() {
+async fn each_attempt_is_shown_with_its_own_receipt_lines_and_why_the_amount_stands() {
     let headers = [
         ("X-Service-Billed", "0"),
         ("Idempotent-Replayed", "true"),
@@ -77,7 +77,7 @@ async fn each_attempt_is_told_with_its_own_receipt_lines_and_why_the_amount_stan
     );
     let id = entry.id.to_string();
     let key = entry.key.expect("a key");
-    let told = explain(&bursar, &id).await;
+    let printed = explain(&bursar, &id).await;
     for wanted in [
         &*format!("entry         {id}\n"),
         &*format!("key           {key} (minted by bursar)\n"),
@@ -90,11 +90,11 @@ async fn each_attempt_is_told_with_its_own_receipt_lines_and_why_the_amount_stan
         "request id    req-77\n",
         "a stored replay, 3 tokens in, 4 tokens out",
     ] {
-        assert!(told.contains(wanted), "{wanted:?} in:\n{told}");
+        assert!(printed.contains(wanted), "{wanted:?} in:\n{printed}");
     }
-    assert!(!told.contains('\x1b'), "no colours in a pipe");
+    assert!(!printed.contains('\x1b'), "no colours in a pipe");
     for other in [&id[28..], &id[24..], &id[..8], &id[..13], &key, "req-77"] {
-        assert_eq!(explain(&bursar, other).await, told, "by {other}");
+        assert_eq!(explain(&bursar, other).await, printed, "by {other}");
     }
 }
 
@@ -108,7 +108,7 @@ type Row = (
 );
 
 #[tokio::test]
-async fn every_state_is_told_with_its_reason() {
+async fn every_state_is_shown_with_its_reason() {
     let answered = |headers: &[(&str, &str)]| Step::Answer(json(200, headers, BODY));
     let billed = |text| answered(&[("X-Service-Billed", text)]);
     let clarified = [
@@ -219,15 +219,15 @@ async fn every_state_is_told_with_its_reason() {
         wire.answer().await;
         let entry = bursar.settled(1).await.pop().expect("an entry");
 
-        let told = explain(&bursar, &entry.id.to_string()).await;
+        let printed = explain(&bursar, &entry.id.to_string()).await;
 
-        assert!(told.contains(state), "{state:?} in:\n{told}");
-        assert!(told.contains(why), "{why:?} in:\n{told}");
+        assert!(printed.contains(state), "{state:?} in:\n{printed}");
+        assert!(printed.contains(why), "{why:?} in:\n{printed}");
     }
 }
 
 #[tokio::test]
-async fn a_purchase_is_told_with_all_its_entries_and_what_brought_its_amount() {
+async fn a_purchase_is_shown_with_all_its_entries_and_what_brought_its_amount() {
     let replay = [("X-Service-Billed", "0"), ("Idempotent-Replayed", "true")];
     let origin = Origin::start([
         Step::Close,
@@ -273,17 +273,17 @@ async fn a_purchase_is_told_with_all_its_entries_and_what_brought_its_amount() {
         last.contains("state         replayed, $0.000000\n") && last.contains(&stands),
         "{last}"
     );
-    for told in [&first, &last] {
+    for printed in [&first, &last] {
         assert!(
-            told.contains("\nall of this key: billed $0.000042 in 3 entries\n"),
-            "{told}"
+            printed.contains("\nall of this key: billed $0.000042 in 3 entries\n"),
+            "{printed}"
         );
-        assert!(ids.iter().all(|id| told.contains(id)), "{told}");
+        assert!(ids.iter().all(|id| printed.contains(id)), "{printed}");
     }
 }
 
 #[tokio::test]
-async fn who_left_is_kept_and_a_doubt_leads_from_the_listing_to_its_story() {
+async fn the_side_that_left_is_kept_and_a_doubt_leads_from_the_listing_to_its_story() {
     let event = chunk("data: {\"choices\":[]}\n\n");
     let mut pieces = vec![event.clone(); 3000];
     pieces[0] = [stream_head(), event].concat();
@@ -321,14 +321,14 @@ async fn who_left_is_kept_and_a_doubt_leads_from_the_listing_to_its_story() {
             (Side::Bursar, Stage::Streaming)
         ]
     );
-    let told = explain(&bursar, &entry.id.to_string()).await;
+    let printed = explain(&bursar, &entry.id.to_string()).await;
     assert!(
-        told.contains("closed        the app left while the answer flowed, 0."),
-        "{told}"
+        printed.contains("closed        the app left while the answer flowed, 0."),
+        "{printed}"
     );
     assert!(
-        told.contains("bursar ended the reading for an app that had left"),
-        "{told}"
+        printed.contains("bursar ended the reading for an app that had left"),
+        "{printed}"
     );
     let state = bursar.state_dir();
     let state = state.to_str().expect("a path");
@@ -348,12 +348,12 @@ async fn who_left_is_kept_and_a_doubt_leads_from_the_listing_to_its_story() {
 }
 
 #[tokio::test]
-async fn a_price_that_is_none_stands_apart_from_one_that_was_not_told() {
+async fn an_unreadable_price_stands_apart_from_an_absent_one() {
     let malformed = json(200, &[("X-Service-Billed", "4x2")], BODY);
     let origin = Origin::start([Step::Answer(malformed), Step::Answer(json(200, &[], BODY))]).await;
     let bursar = Bursar::before(&origin.url()).await;
     let unreadable = bursar.post(CHAT, &chat("a")).await;
-    let untold = bursar.post(CHAT, &chat("b")).await;
+    let without_price = bursar.post(CHAT, &chat("b")).await;
     let state = bursar.state_dir();
     let state = state.to_str().expect("a path");
 
@@ -380,7 +380,7 @@ async fn a_price_that_is_none_stands_apart_from_one_that_was_not_told() {
         answer.header("x-bursar-entry").expect("an id")[24..].to_owned()
     };
     assert!(
-        listed.contains(&id(&unreadable)) && !listed.contains(&id(&untold)),
+        listed.contains(&id(&unreadable)) && !listed.contains(&id(&without_price)),
         "{listed}"
     );
     assert!(
@@ -405,28 +405,28 @@ async fn what_is_not_there_or_not_one_entry_is_said_with_exit_code_1() {
     let state = bursar.state_dir();
     let state = state.to_str().expect("a path");
 
-    let (told, error, code) = run(&["explain", "--state-dir", state, &ids[0][..8]]).await;
+    let (printed, error, code) = run(&["explain", "--state-dir", state, &ids[0][..8]]).await;
     assert_eq!(code, Some(1));
-    assert!(ids.iter().all(|id| told.contains(id)), "{told}");
+    assert!(ids.iter().all(|id| printed.contains(id)), "{printed}");
     assert!(
         error.contains("2 ids begin or end with") && error.contains("give more of it"),
         "{error}"
     );
 
-    let (told, error, code) = run(&["explain", "--state-dir", state, "no-such-key"]).await;
-    assert_eq!((told.as_str(), code), ("", Some(1)));
+    let (printed, error, code) = run(&["explain", "--state-dir", state, "no-such-key"]).await;
+    assert_eq!((printed.as_str(), code), ("", Some(1)));
     assert!(
         error.contains("no-such-key") && error.contains("retention"),
         "{error}"
     );
 
-    let (told, _, code) = run(&["explain", "--json", "--state-dir", state, "no-such-key"]).await;
-    let document: Value = serde_json::from_str(&told).expect("JSON");
+    let (printed, _, code) = run(&["explain", "--json", "--state-dir", state, "no-such-key"]).await;
+    let document: Value = serde_json::from_str(&printed).expect("JSON");
     assert_eq!((document["found_by"].is_null(), code), (true, Some(1)));
 }
 
 #[tokio::test]
-async fn a_daemon_and_the_journal_tell_the_same_and_comment_lines_stand_as_they_came() {
+async fn a_daemon_and_the_journal_show_the_same_and_comment_lines_stand_as_they_came() {
     let sandbox = Sandbox::start().await;
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path().join("state");
@@ -471,7 +471,7 @@ async fn a_daemon_and_the_journal_tell_the_same_and_comment_lines_stand_as_they_
 /// A key is enough to get an answer again, whichever app paid for it, and any program can reach a
 /// port.
 #[tokio::test]
-async fn keys_are_told_through_the_socket_and_not_on_a_port() {
+async fn keys_are_shown_through_the_socket_and_not_on_a_port() {
     let sandbox = Sandbox::start().await;
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path().join("state");
@@ -491,25 +491,25 @@ async fn keys_are_told_through_the_socket_and_not_on_a_port() {
     let names = ["my-secret-key", &hash, &minted, "secret-secret-"];
 
     for asked in ["my-secret-key", &long, &hash, &minted] {
-        let (told, error, code) = run(&["explain", "--json", "--admin", &port, asked]).await;
+        let (printed, error, code) = run(&["explain", "--json", "--admin", &port, asked]).await;
         assert_eq!(code, Some(0), "{asked:.20} is found: {error}");
-        let is_told = names.iter().any(|name| told.contains(name));
-        assert!(!is_told, "{asked:.20}: {told}");
-        let (told, ..) = run(&["explain", "--json", "--admin", &socket, asked]).await;
-        let document: Value = serde_json::from_str(&told).expect("JSON");
+        let is_shown = names.iter().any(|name| printed.contains(name));
+        assert!(!is_shown, "{asked:.20}: {printed}");
+        let (printed, ..) = run(&["explain", "--json", "--admin", &socket, asked]).await;
+        let document: Value = serde_json::from_str(&printed).expect("JSON");
         let name = if asked == long { &hash } else { asked };
         for place in [&document["entries"][0], &document["purchase"]] {
             let key = place["key"].as_str().or(place["key_hash"].as_str());
-            assert_eq!(key, Some(name), "{told}");
+            assert_eq!(key, Some(name), "{printed}");
         }
-        let (told, ..) = run(&["explain", "--admin", &port, asked]).await;
-        assert!(told.contains("not shown on a port"), "{told}");
+        let (printed, ..) = run(&["explain", "--admin", &port, asked]).await;
+        assert!(printed.contains("not shown on a port"), "{printed}");
     }
-    let (port_told, ..) = run(&["receipts", "--json", "--admin", &port]).await;
-    let (told, ..) = run(&["receipts", "--json", "--admin", &socket]).await;
+    let (on_port, ..) = run(&["receipts", "--json", "--admin", &port]).await;
+    let (printed, ..) = run(&["receipts", "--json", "--admin", &socket]).await;
     for name in &names[..3] {
-        assert!(told.contains(name), "{name}: {told}");
-        assert!(!port_told.contains(name), "{name}: {port_told}");
+        assert!(printed.contains(name), "{name}: {printed}");
+        assert!(!on_port.contains(name), "{name}: {on_port}");
     }
     daemon.terminate().await;
 }

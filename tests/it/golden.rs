@@ -383,6 +383,6 @@ fn the_runner_sees_a_wrong_event_name_order_and_end() {
     let plain = lines("data: {\"pct\": 1}");
     assert!(
         stream::check(&plain, progress).is_err(),
-        "a name nobody asked for"
+        "a name that was not asked for"
     );
 }

@@ -17,10 +17,10 @@ mod http2;
 mod http2_memory;
 mod key;
 mod labels;
+mod output;
 mod quiet_path;
 mod reading_on;
 mod receipts;
-mod told;
 mod trust;
 
 use std::panic::AssertUnwindSafe;
@@ -148,34 +148,34 @@ impl Case {
 
     fn check_answer(&self, answer: &Answer) {
         let name = &self.name;
-        let told = || {
+        let beginning = || {
             let end = answer.body.len().min(300);
             answer.body[..end].escape_ascii().to_string()
         };
         match &self.app {
             App::Whole(status, body) => {
-                assert_eq!(answer.status, *status, "{name}: {}", told());
-                assert_eq!(answer.code(), None, "{name}: {}", told());
+                assert_eq!(answer.status, *status, "{name}: {}", beginning());
+                assert_eq!(answer.code(), None, "{name}: {}", beginning());
                 assert!(
                     answer.body == *body,
                     "{name}: {} bytes of {}: {}",
                     answer.body.len(),
                     body.len(),
-                    told()
+                    beginning()
                 );
                 assert!(answer.complete, "{name}: it does not end");
             }
             App::Status(status) => {
-                assert_eq!(answer.status, *status, "{name}: {}", told());
-                assert_eq!(answer.code(), None, "{name}: {}", told());
+                assert_eq!(answer.status, *status, "{name}: {}", beginning());
+                assert_eq!(answer.code(), None, "{name}: {}", beginning());
                 assert!(answer.complete, "{name}: it does not end");
             }
             App::Refused(code) => {
-                assert_eq!(answer.code(), Some(*code), "{name}: {}", told());
+                assert_eq!(answer.code(), Some(*code), "{name}: {}", beginning());
                 assert!(answer.complete, "{name}: it does not end");
             }
             App::BrokenOff => {
-                assert_eq!(answer.status, 200, "{name}: {}", told());
+                assert_eq!(answer.status, 200, "{name}: {}", beginning());
                 assert!(!answer.complete, "{name}: it ends as if it were whole");
             }
         }
@@ -386,8 +386,8 @@ const ELSEWHERE: [(u8, &[&str]); 8] = [
     (22, &["sums of the largest amounts"]),
     (23, &["a hundred categories"]),
     (24, connections::NAMES),
-    (25, told::LOG_NAMES),
-    (26, told::METRICS_NAMES),
+    (25, output::LOG_NAMES),
+    (26, output::METRICS_NAMES),
 ];
 
 #[test]

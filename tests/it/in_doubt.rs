@@ -274,12 +274,12 @@ each_reason! {
     a_kill: Crash,
     a_shutdown_that_could_not_wait: Shutdown,
     a_damaged_end_of_an_entry: Damaged,
-    a_replay_whose_first_answer_nobody_saw: ReplayLostAmount,
+    a_replay_whose_first_answer_was_not_seen: ReplayLostAmount,
 }
 
 /// "Same Idempotency-Key still running", and then no connection: what the app reads is what the entry is.
 #[tokio::test]
-async fn a_conflict_and_a_failed_connect_are_told_as_in_doubt() {
+async fn a_conflict_and_a_failed_connect_are_reported_as_in_doubt() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let service = tokio::spawn(async move {

@@ -89,14 +89,14 @@ fn stands_in(span: &str, literal: &str, any_case: bool) -> bool {
 
 fn assert_all_stand(claims: &[Claim]) {
     let missing = Page::load().missing(claims);
-    let told: Vec<String> = missing
+    let lines: Vec<String> = missing
         .iter()
         .map(|claim| format!("{}: {:?} {:?}", claim.place, claim.literal, claim.clause))
         .collect();
     assert!(
-        told.is_empty(),
+        lines.is_empty(),
         "not in docs/interface.md:\n{}",
-        told.join("\n")
+        lines.join("\n")
     );
 }
 

@@ -93,7 +93,7 @@ async fn a_circle_of_two_bursars_is_refused_by_the_first() {
 }
 
 #[tokio::test]
-async fn a_chain_over_another_bursar_is_served_and_tells_the_service_ids_alone() {
+async fn a_chain_over_another_bursar_is_served_and_shows_the_service_ids_alone() {
     let origin = Origin::start([Step::Answer(billed(7)), Step::Answer(json(200, &[], "{}"))]).await;
     let second = Bursar::before(&origin.url()).await;
     let first = Bursar::before(&format!("http://{}", second.address)).await;

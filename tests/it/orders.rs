@@ -32,7 +32,7 @@ impl Place {
         state.to_str().expect("a UTF-8 path").to_owned()
     }
 
-    async fn told(&self, arguments: &[&str]) -> Output {
+    async fn output_of(&self, arguments: &[&str]) -> Output {
         let state = self.state();
         let (before, after) = match arguments.iter().position(|word| *word == "--") {
             Some(at) => arguments.split_at(at),
@@ -44,7 +44,7 @@ impl Place {
 
     /// Its output, if it succeeded.
     async fn done(&self, arguments: &[&str]) -> String {
-        let output = self.told(arguments).await;
+        let output = self.output_of(arguments).await;
         assert!(output.status.success(), "{arguments:?}: {}", said(&output));
         String::from_utf8(output.stdout).expect("UTF-8")
     }
@@ -75,17 +75,17 @@ async fn before_a_daemon_that_hangs_every_order_ends_and_a_freeze_holds_when_it_
     let exec = ["exec", "--app", "nightly", "--", "true"];
     let all = async {
         tokio::join!(
-            place.told(&["freeze"]),
-            place.told(&["freeze", "nobody"]),
-            place.told(&["thaw"]),
-            place.told(&["app", "add", "nightly"]),
-            place.told(&raise),
-            place.told(&exec),
-            place.told(&["spend", "--json"]),
+            place.output_of(&["freeze"]),
+            place.output_of(&["freeze", "nobody"]),
+            place.output_of(&["thaw"]),
+            place.output_of(&["app", "add", "nightly"]),
+            place.output_of(&raise),
+            place.output_of(&exec),
+            place.output_of(&["spend", "--json"]),
         )
     };
-    let told = tokio::time::timeout(Duration::from_secs(20), all).await;
-    let (freeze, slip, thaw, add, raise, exec, spend) = told.expect("each ends by itself");
+    let ended = tokio::time::timeout(Duration::from_secs(20), all).await;
+    let (freeze, slip, thaw, add, raise, exec, spend) = ended.expect("each ends by itself");
 
     let pid = place.daemon.child.id().expect("it runs").to_string();
     for (output, part) in [
@@ -136,7 +136,7 @@ async fn a_freeze_beside_a_daemon_that_hangs_holds_from_the_next_start() {
     let origin = Origin::always(Step::Answer(billed(7))).await;
     let place = Place::new(&origin).await;
     place.daemon.signal(Signal::STOP);
-    let freeze = place.told(&["freeze"]).await;
+    let freeze = place.output_of(&["freeze"]).await;
     assert_eq!(freeze.status.code(), Some(1), "{}", said(&freeze));
     let (folder, daemon) = (place.folder, place.daemon);
     daemon.kill().await;
@@ -168,7 +168,7 @@ async fn silent_connections_keep_no_scrape_and_no_order_out() {
     // The socket has places of its own.
     let freeze = place.done(&["freeze"]);
     let freeze = tokio::time::timeout(Duration::from_secs(5), freeze).await;
-    freeze.expect("an order that waits for nobody");
+    freeze.expect("an order that waits for no daemon");
     let scrape = place.daemon.admin_page("/metrics");
     let scrape = tokio::time::timeout(Duration::from_secs(10), scrape).await;
     let scrape = scrape.expect("an answer while 192 others are there");
@@ -221,7 +221,7 @@ async fn an_order_says_what_it_changed() {
     let not = place.done(&["thaw", "nightly"]).await;
     assert_eq!(not, "the app nightly was not frozen by its name\n");
 
-    let slip = place.told(&["thaw", "nihgtly"]).await;
+    let slip = place.output_of(&["thaw", "nihgtly"]).await;
     assert_eq!(slip.status.code(), Some(1), "{}", said(&slip));
     assert!(
         said(&slip).contains("Nothing was thawed"),

@@ -91,7 +91,7 @@ async fn what_outlives_the_shutdown_timeout_is_in_doubt_and_the_app_sees_a_break
 
 /// The head of a whole answer carries the price, and it came.
 #[tokio::test]
-async fn an_amount_that_was_told_before_a_shutdown_cut_the_answer_is_settled() {
+async fn an_amount_that_was_reported_before_a_shutdown_cut_the_answer_is_settled() {
     let begun = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Service-Billed: 42\r\n\
         Content-Length: 90\r\n\r\n{";
     let origin = Origin::start([Step::Answer(begun.to_vec())]).await;
@@ -180,7 +180,7 @@ async fn billed_total(daemon: &Daemon) -> u64 {
 }
 
 #[tokio::test]
-async fn health_and_readiness_are_told_on_the_admin_port_alone() {
+async fn health_and_readiness_are_served_on_the_admin_port_alone() {
     let sandbox = Sandbox::start().await;
     let directory = tempfile::tempdir().expect("a directory");
     let daemon = Daemon::start(&sandbox.url(), &directory.path().join("state"), &[]).await;
@@ -262,7 +262,7 @@ async fn reloads(daemon: &Daemon, line: &str) {
 }
 
 #[tokio::test]
-async fn systemd_is_told_when_it_is_ready_reloads_and_stops() {
+async fn systemd_is_notified_when_it_is_ready_reloads_and_stops() {
     let sandbox = Sandbox::start().await;
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("notify.sock");
@@ -275,18 +275,18 @@ async fn systemd_is_told_when_it_is_ready_reloads_and_stops() {
         .env("NOTIFY_SOCKET", &socket)
         .env("WATCHDOG_USEC", "200000");
     let daemon = Daemon::ready(command).await;
-    told(&notify, "READY=1").await;
-    told(&notify, "WATCHDOG=1").await;
+    expect_notice(&notify, "READY=1").await;
+    expect_notice(&notify, "WATCHDOG=1").await;
     daemon.signal(Signal::HUP);
-    told(&notify, "RELOADING=1").await;
-    told(&notify, "READY=1").await;
+    expect_notice(&notify, "RELOADING=1").await;
+    expect_notice(&notify, "READY=1").await;
     daemon.signal(Signal::TERM);
-    told(&notify, "STOPPING=1").await;
+    expect_notice(&notify, "STOPPING=1").await;
     let mut daemon = daemon;
     assert_eq!(daemon.ended().await.code(), Some(0));
 }
 
-async fn told(socket: &UnixDatagram, word: &str) {
+async fn expect_notice(socket: &UnixDatagram, word: &str) {
     eventually(word, || async {
         let mut buffer = [0; 4096];
         let read = socket.recv(&mut buffer).ok()?;

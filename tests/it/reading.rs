@@ -60,8 +60,8 @@ async fn printed(arguments: &[&str]) -> Vec<Value> {
         .output()
         .await
         .expect("it runs");
-    let told = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(done.status.success(), "{told}");
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success(), "{said}");
     let text = String::from_utf8(done.stdout).expect("UTF-8");
     let parse = |line| serde_json::from_str(line).expect("JSON");
     text.lines().map(parse).collect()
@@ -140,25 +140,25 @@ async fn an_empty_listing_says_whether_there_is_anything_at_all() {
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path().join("state");
     let path = state.to_str().expect("a path");
-    let told = |more: &'static [&'static str]| async move {
+    let listed = |more: &'static [&'static str]| async move {
         let arguments = [&["receipts", "--state-dir", path], more].concat();
         let done = command(&arguments).output().await.expect("it runs");
         String::from_utf8(done.stdout).expect("UTF-8")
     };
     let daemon = Daemon::start(&sandbox.url(), &state, &[]).await;
 
-    assert_eq!(told(&["--state", "in-doubt"]).await, "No receipts yet.\n");
+    assert_eq!(listed(&["--state", "in-doubt"]).await, "No receipts yet.\n");
     buy(&daemon, "x").await;
     assert_eq!(
-        told(&["--state", "in-doubt"]).await,
+        listed(&["--state", "in-doubt"]).await,
         "No receipt matches.\n"
     );
-    assert!(told(&[]).await.contains("settled"));
+    assert!(listed(&[]).await.contains("settled"));
     daemon.terminate().await;
 }
 
 #[tokio::test]
-async fn a_time_zone_that_is_not_understood_counts_as_utc_and_is_told() {
+async fn a_time_zone_that_is_not_understood_counts_as_utc_and_is_reported() {
     let sandbox = Sandbox::start().await;
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path().join("state");
@@ -179,7 +179,7 @@ async fn a_time_zone_that_is_not_understood_counts_as_utc_and_is_told() {
 }
 
 #[tokio::test]
-async fn a_reader_without_a_ledger_is_told_of_both_ways_to_one() {
+async fn the_error_of_a_reader_without_a_ledger_names_both_ways_to_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path().join("none");
     let path = state.to_str().expect("a path");
@@ -187,15 +187,15 @@ async fn a_reader_without_a_ledger_is_told_of_both_ways_to_one() {
     let mut spend = command(&["spend", "--state-dir", path]);
     let done = spend.output().await.expect("it runs");
 
-    let told = String::from_utf8(done.stderr).expect("UTF-8");
-    assert_eq!(done.status.code(), Some(1), "{told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
+    let said = String::from_utf8(done.stderr).expect("UTF-8");
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
     for word in [
         path,
         "--state-dir /var/lib/bursar",
         "--admin 127.0.0.1:8328",
     ] {
-        assert!(told.contains(word), "{word}: {told}");
+        assert!(said.contains(word), "{word}: {said}");
     }
 }
 
@@ -208,13 +208,13 @@ async fn a_question_that_can_have_no_answer_is_a_mistake_and_not_an_empty_list()
         .output()
         .await
         .expect("it runs");
-    let told = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(done.status.code(), Some(2), "{told}");
-    assert!(told.contains("leave --state out"), "{told}");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(2), "{said}");
+    assert!(said.contains("leave --state out"), "{said}");
 }
 
 #[tokio::test]
-async fn nobody_else_can_read_a_file_of_the_state_directory_whatever_the_mask_was() {
+async fn no_other_user_can_read_a_file_of_the_state_directory_whatever_the_mask_was() {
     let sandbox = Sandbox::start().await;
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path().join("state");
@@ -265,7 +265,7 @@ fn assert_private(directory: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn systemd_is_asked_for_time_before_it_is_told_that_all_is_ready() {
+async fn systemd_is_asked_for_time_before_it_is_notified_that_all_is_ready() {
     let sandbox = Sandbox::start().await;
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("notify.sock");
@@ -278,25 +278,25 @@ async fn systemd_is_asked_for_time_before_it_is_told_that_all_is_ready() {
 
     let daemon = Daemon::ready(command).await;
 
-    let mut told = Vec::new();
+    let mut notices = Vec::new();
     eventually("READY=1", || {
         let mut buffer = [0; 4096];
         while let Ok(read) = notify.recv(&mut buffer) {
             let text = String::from_utf8_lossy(&buffer[..read]).into_owned();
-            told.extend(text.lines().map(str::to_owned));
+            notices.extend(text.lines().map(str::to_owned));
         }
-        let is_ready = told.iter().any(|line| line == "READY=1");
+        let is_ready = notices.iter().any(|line| line == "READY=1");
         async move { is_ready.then_some(()) }
     })
     .await;
-    assert_eq!(told[0], "EXTEND_TIMEOUT_USEC=60000000", "{told:?}");
+    assert_eq!(notices[0], "EXTEND_TIMEOUT_USEC=60000000", "{notices:?}");
     daemon.terminate().await;
 }
 
 /// An image carries its price and no estimate of a frontier model's. If the sum compared all prices with all
 /// estimates, the chat's estimate alone would show no saving.
 #[tokio::test]
-async fn savings_are_told_over_the_answers_that_told_both_prices() {
+async fn savings_are_summed_over_the_answers_that_carry_both_prices() {
     let both = [
         ("X-Service-Billed", "40"),
         ("X-Service-Frontier-Would-Have-Cost", "100"),
@@ -329,7 +329,7 @@ async fn savings_are_told_over_the_answers_that_told_both_prices() {
         String::from_utf8(done.stdout).expect("UTF-8")
     };
     let of_daemon = spend("--json").await;
-    let told = spend("--by=operation").await;
+    let table = spend("--by=operation").await;
     daemon.terminate().await;
     let of_files = spend("--json").await;
     for text in [of_daemon, of_files] {
@@ -340,11 +340,11 @@ async fn savings_are_told_over_the_answers_that_told_both_prices() {
         assert_eq!(document["compared_would_have_cost_micro_usd"], 100);
         assert_eq!(document["saved_micro_usd"], 60);
     }
-    assert!(told.contains("not known"), "the image's row: {told}");
+    assert!(table.contains("not known"), "the image's row: {table}");
     assert!(
-        told.contains(
+        table.contains(
             "of 2 requests 1, billed $0.000040, where a frontier model would have cost $0.000100"
         ),
-        "{told}"
+        "{table}"
     );
 }

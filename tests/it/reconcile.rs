@@ -69,13 +69,10 @@ impl Place {
 
     /// `bursar reconcile --json`, asked of the daemon's socket: the document and the exit code.
     async fn reconciled(&self) -> (Value, Option<i32>) {
-        let told = reconcile(&self.state(), &["--json"]).await;
-        assert!(!told.out.contains(KEY) && !told.err.contains(KEY));
-        let document = serde_json::from_str(&told.out);
-        (
-            document.unwrap_or_else(|_| panic!("{}", told.err)),
-            told.code,
-        )
+        let ran = reconcile(&self.state(), &["--json"]).await;
+        assert!(!ran.out.contains(KEY) && !ran.err.contains(KEY));
+        let document = serde_json::from_str(&ran.out);
+        (document.unwrap_or_else(|_| panic!("{}", ran.err)), ran.code)
     }
 }
 
@@ -114,7 +111,7 @@ async fn a_ledger_that_saw_everything_is_equal_to_the_services_figure() {
     let before = place.daemon.admin_page("/metrics").await.text();
     assert!(
         !before.contains("\nbursar_reconcile_difference_usd "),
-        "nobody asked yet"
+        "not asked yet"
     );
 
     let (document, code) = place.reconciled().await;
@@ -147,7 +144,7 @@ async fn a_ledger_that_saw_everything_is_equal_to_the_services_figure() {
 }
 
 #[tokio::test]
-async fn what_was_spent_outside_is_told_to_the_micro_dollar() {
+async fn what_was_spent_outside_is_reported_to_the_micro_dollar() {
     let place = Place::with("").await;
     place.buy(CHAT, &chat("What is 2 + 3?")).await;
     let outside = place.buy_outside("What is 4 + 5?").await;
@@ -233,21 +230,21 @@ async fn the_ledgers_own_last_minutes_explain_a_service_that_is_behind() {
 async fn another_field_is_an_error_that_lists_the_fields_there_are() {
     let place = Place::with("[reconcile]\nspend_field = \"spend.total\"\n").await;
     place.buy(CHAT, &chat("What is 2 + 3?")).await;
-    let told = reconcile(&place.state(), &[]).await;
-    assert_eq!(told.code, Some(1));
+    let ran = reconcile(&place.state(), &[]).await;
+    assert_eq!(ran.code, Some(1));
     for part in [
         "\"spend.total\"",
         "spend_field",
         "requests_30d = 1",
         "billed_micro_usd_30d = ",
     ] {
-        assert!(told.err.contains(part), "{part}: {}", told.err);
+        assert!(ran.err.contains(part), "{part}: {}", ran.err);
     }
-    assert_eq!(told.err.trim_end().lines().count(), 1, "{}", told.err);
+    assert_eq!(ran.err.trim_end().lines().count(), 1, "{}", ran.err);
 }
 
 #[tokio::test]
-async fn a_service_that_does_not_answer_is_told_in_words() {
+async fn a_service_that_gives_no_figures_is_reported_in_words() {
     let place = Place::with("").await;
     for (fault, says) in [
         (
@@ -265,10 +262,10 @@ async fn a_service_that_does_not_answer_is_told_in_words() {
         ),
     ] {
         place.sandbox.control("/sandbox/faults", fault).await;
-        let told = reconcile(&place.state(), &[]).await;
-        assert_eq!(told.code, Some(1), "{says}");
-        assert!(told.err.contains(says), "{says}: {}", told.err);
-        assert!(!told.err.contains(KEY));
+        let ran = reconcile(&place.state(), &[]).await;
+        assert_eq!(ran.code, Some(1), "{says}");
+        assert!(ran.err.contains(says), "{says}: {}", ran.err);
+        assert!(!ran.err.contains(KEY));
     }
 }
 
@@ -292,9 +289,9 @@ async fn a_figure_that_is_typed_in_is_compared_exactly() {
 
     let span = ["--since", "2026-01-01", "--tz", "Europe/Berlin", "--json"];
     for (figure, code, conclusion) in [(&exact, 0, "equal"), (&off, 1, "unexplained")] {
-        let told = reconcile(&state, &[&["--billed-usd", figure], &span[..]].concat()).await;
-        assert_eq!(told.code, Some(code), "{}", told.err);
-        let document: Value = serde_json::from_str(&told.out).expect("JSON");
+        let ran = reconcile(&state, &[&["--billed-usd", figure], &span[..]].concat()).await;
+        assert_eq!(ran.code, Some(code), "{}", ran.err);
+        let document: Value = serde_json::from_str(&ran.out).expect("JSON");
         assert_eq!(document["conclusion"], conclusion, "{document}");
         if code == 1 {
             let more = 9_007_199_254_000_000_u64;
@@ -316,9 +313,9 @@ async fn a_figure_that_is_typed_in_is_compared_exactly() {
     assert!(table.out.contains("for other days"), "{}", table.out);
     assert!(!table.out.contains("spend_field"), "{}", table.out);
 
-    let told = reconcile(&state, &[]).await;
-    assert_eq!(told.code, Some(1), "the service is asked by a daemon only");
-    assert!(told.err.contains("--billed-usd"), "{}", told.err);
+    let ran = reconcile(&state, &[]).await;
+    assert_eq!(ran.code, Some(1), "the service is asked by a daemon only");
+    assert!(ran.err.contains("--billed-usd"), "{}", ran.err);
     for wrong in [
         &["--billed-usd", "1e3", "--since", "1h"][..],
         &["--billed-usd", "1.0000001", "--since", "1h"],
@@ -339,7 +336,7 @@ fn asked(origin: &Origin) -> usize {
 
 #[tokio::test]
 async fn readers_at_a_port_make_one_call_together_and_the_owner_asks_at_will() {
-    for (told, status, part) in [
+    for (rollup, status, part) in [
         (
             origin::json(200, &[], r#"{"billed_micro_usd_30d":0}"#),
             200,
@@ -351,7 +348,7 @@ async fn readers_at_a_port_make_one_call_together_and_the_owner_asks_at_will() {
             "answered 503",
         ),
     ] {
-        let origin = Origin::always(Step::Answer(told)).await;
+        let origin = Origin::always(Step::Answer(rollup)).await;
         let directory = tempfile::tempdir().expect("a directory");
         let state = directory.path().join("state");
         let daemon = Daemon::start(&origin.url(), &state, &[]).await;

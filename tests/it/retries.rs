@@ -100,8 +100,12 @@ fn check_answer(name: &str, bursar: &Bursar, row: &Row, failure: &Failure, answe
     // A refused key or balance would be refused again.
     let account = failure.code.is_none() && matches!(failure.status, 401 | 402);
     let stop = failure.stop[row.kind as usize] || account;
-    let told = answer.header("x-should-retry");
-    assert_eq!(told, stop.then_some("false"), "{name}: x-should-retry");
+    let should_retry = answer.header("x-should-retry");
+    assert_eq!(
+        should_retry,
+        stop.then_some("false"),
+        "{name}: x-should-retry"
+    );
     let id = answer.header("x-bursar-entry");
     assert!(id.is_some(), "{name}: X-Bursar-Entry");
     if let Some(wanted) = failure.state(row.kind) {
@@ -315,7 +319,7 @@ async fn an_entry_is_folded_over_all_its_attempts() {
 
 /// The first amount in a broken answer's head is the key's, whatever later heads show.
 #[tokio::test]
-async fn an_amount_told_before_a_break_outlives_further_breaks() {
+async fn an_amount_reported_before_a_break_outlives_further_breaks() {
     let cut = |amount: u64, replayed: &str| {
         let head = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Service-Billed: {amount}\r\n{replayed}Content-Length: 90\r\n\r\n{{"

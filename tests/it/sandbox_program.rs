@@ -137,8 +137,8 @@ fn place() -> tempfile::TempDir {
 }
 
 fn billed(answer: &Answer) -> i64 {
-    let told = answer.header("x-service-billed").expect("a receipt");
-    told.parse().expect("an amount")
+    let billed = answer.header("x-service-billed").expect("a receipt");
+    billed.parse().expect("an amount")
 }
 
 #[tokio::test]
@@ -230,7 +230,7 @@ async fn a_client_that_keeps_the_rules_gets_a_verdict_of_ok_and_exit_code_0() {
 }
 
 #[tokio::test]
-async fn a_client_that_breaks_the_rules_is_told_each_at_the_end_with_exit_code_1() {
+async fn each_rule_that_a_client_broke_is_listed_at_the_end_with_exit_code_1() {
     let place = place();
     let sandbox = Program::start(place.path()).await;
     // It ignores the wait in Retry-After.
@@ -258,14 +258,14 @@ async fn a_client_that_breaks_the_rules_is_told_each_at_the_end_with_exit_code_1
         said.starts_with("verdict on the client: NOT ok, 5 requests\n"),
         "{said}"
     );
-    let told: Vec<&str> = said
+    let rules: Vec<&str> = said
         .lines()
         .filter_map(|line| line.strip_prefix("  ")?.split_once(": "))
         .filter(|(kind, _)| ["finding", "remark"].contains(kind))
         .filter_map(|(_, rest)| rest.split(" (").next())
         .collect();
     assert_eq!(
-        told,
+        rules,
         ["retry-after-ignored", "key-changed", "not-asked-again"],
         "{said}"
     );
@@ -289,6 +289,6 @@ async fn a_sandbox_that_cannot_start_does_not_say_that_it_listens() {
     let ended = ended.expect("an end within 20 s").expect("a process");
     assert_eq!(ended.status.code(), Some(1));
     assert_eq!(String::from_utf8_lossy(&ended.stdout), "");
-    let told = String::from_utf8_lossy(&ended.stderr);
-    assert!(told.contains("chmod 700"), "{told}");
+    let error = String::from_utf8_lossy(&ended.stderr);
+    assert!(error.contains("chmod 700"), "{error}");
 }

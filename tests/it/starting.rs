@@ -183,8 +183,8 @@ async fn verify_says_in_plain_words_that_the_index_cannot_be_read() {
         let mut bytes = sound.clone();
         bytes[at] ^= 1 << (n % 8);
         std::fs::write(&db, bytes).expect("it is damaged");
-        let (code, said, told) = verify(&state).await;
-        assert_eq!(told, "", "byte {at}");
+        let (code, said, error) = verify(&state).await;
+        assert_eq!(error, "", "byte {at}");
         assert!(!said.contains("backtrace"), "byte {at}: {said}");
         assert!(matches!(code, Some(0 | 1)), "byte {at}: {said}");
         unreadable += usize::from(said.contains("differs: it cannot be read"));

@@ -288,7 +288,7 @@ fn every_row_that_can_be_triggered_has_a_removal_that_fits() {
         }
     }
     // In one group each row, and each test, belongs to one removal.
-    let mut told = BTreeSet::new();
+    let mut seen = BTreeSet::new();
     for Removal {
         rows,
         test,
@@ -298,7 +298,7 @@ fn every_row_that_can_be_triggered_has_a_removal_that_fits() {
     } in &removals
     {
         for row in rows {
-            if !told.insert((*group, *row, test.as_str())) {
+            if !seen.insert((*group, *row, test.as_str())) {
                 complaints.push(format!(
                     "{what}: group {group} has row {row} of {test} already"
                 ));

@@ -120,8 +120,8 @@ fn crates(file: &File) -> Vec<String> {
 fn opening(file: &File) -> Vec<String> {
     let unit_tests =
         file.path.ends_with("/tests.rs") || file.path.contains("/src/") && is_test(&file.path);
-    let told = file.text.starts_with("//!") || unit_tests || file.path.contains("/tests/");
-    if told {
+    let is_described = file.text.starts_with("//!") || unit_tests || file.path.contains("/tests/");
+    if is_described {
         return Vec::new();
     }
     vec![format!("{}:1: does not open with `//!`", file.path)]
@@ -362,7 +362,7 @@ fn no_test_sleeps_on_a_thread() {
 }
 
 #[test]
-fn no_file_tells_of_the_machine_it_was_made_on() {
+fn no_file_names_the_machine_it_was_made_on() {
     check(traces, |_| true);
 }
 

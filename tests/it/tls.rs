@@ -427,7 +427,7 @@ async fn localhost_is_resolved_and_tried_address_by_address() {
 }
 
 #[tokio::test]
-async fn a_name_that_does_not_resolve_is_told_and_nothing_is_in_doubt() {
+async fn a_name_that_does_not_resolve_is_reported_and_nothing_is_in_doubt() {
     let bursar = Bursar::before("https://no-such-name.invalid").await;
     let answer = bursar.post("/v1/chat/completions", &chat("x")).await;
     assert_eq!(

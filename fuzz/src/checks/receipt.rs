@@ -57,8 +57,8 @@ pub fn check(bytes: &[u8]) {
 }
 
 /// The same, read plainly.
-fn compare(receipt: &Receipt, told: &[&[u8]]) {
-    let amounts: Vec<Option<u64>> = told.iter().map(|text| plain_amount(text)).collect();
+fn compare(receipt: &Receipt, values: &[&[u8]]) {
+    let amounts: Vec<Option<u64>> = values.iter().map(|text| plain_amount(text)).collect();
     match (&receipt.billed, amounts.first()) {
         (Reported::Absent, None) | (Reported::Malformed, Some(None)) => {}
         (Reported::Value(billed), Some(Some(plain))) => assert_eq!(billed.get(), *plain),

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 /// An event with its own bytes.
 #[derive(Debug, PartialEq, Eq)]
-enum Told {
+enum OwnedEvent {
     Comment(Vec<u8>, Vec<u8>),
     Usage(String),
     Event(String),
@@ -29,18 +29,18 @@ pub fn check(bytes: &[u8]) {
     let chunks: Vec<&[u8]> = stream.chunks(step).collect();
     let chunked = read(kind, &chunks);
     assert_eq!(
-        whole.told, chunked.told,
-        "chunks of {step} tell something else"
+        whole.events, chunked.events,
+        "chunks of {step} give other events"
     );
     assert_eq!(whole.done, chunked.done, "chunks of {step} end elsewhere");
     assert_eq!(
         whole.flowed, chunked.flowed,
         "chunks of {step} hold something else"
     );
-    let comments: Vec<&Told> = whole
-        .told
+    let comments: Vec<&OwnedEvent> = whole
+        .events
         .iter()
-        .filter(|told| matches!(told, Told::Comment(..)))
+        .filter(|events| matches!(events, OwnedEvent::Comment(..)))
         .collect();
     // After the end mark no event follows any more.
     let end = match kind {
@@ -55,7 +55,7 @@ pub fn check(bytes: &[u8]) {
 }
 
 struct Reading {
-    told: Vec<Told>,
+    events: Vec<OwnedEvent>,
     flowed: Vec<u8>,
     done: bool,
 }
@@ -63,13 +63,15 @@ struct Reading {
 fn read(kind: StreamKind, chunks: &[&[u8]]) -> Reading {
     let mut scanner = SseScanner::new(kind);
     let mut hold = HoldBack::new();
-    let (mut told, mut flowed, mut fed, mut done) = (Vec::new(), Vec::new(), Vec::new(), false);
+    let (mut events, mut flowed, mut fed, mut done) = (Vec::new(), Vec::new(), Vec::new(), false);
     for chunk in chunks {
         let scan = scanner.feed(chunk, &mut |event| {
-            told.push(match event {
-                SseEvent::Comment { name, value } => Told::Comment(name.to_vec(), value.to_vec()),
-                SseEvent::Usage(usage) => Told::Usage(format!("{usage:?}")),
-                SseEvent::Event(name) => Told::Event(name.to_owned()),
+            events.push(match event {
+                SseEvent::Comment { name, value } => {
+                    OwnedEvent::Comment(name.to_vec(), value.to_vec())
+                }
+                SseEvent::Usage(usage) => OwnedEvent::Usage(format!("{usage:?}")),
+                SseEvent::Event(name) => OwnedEvent::Event(name.to_owned()),
             });
         });
         fed.extend_from_slice(chunk);
@@ -97,11 +99,15 @@ fn read(kind: StreamKind, chunks: &[&[u8]]) -> Reading {
     let mut all = flowed.clone();
     all.extend_from_slice(&hold.take().unwrap_or_default());
     assert_eq!(all, fed);
-    Reading { told, flowed, done }
+    Reading {
+        events,
+        flowed,
+        done,
+    }
 }
 
 /// Lines that begin with `: `, read plainly: whole lines only, without their line end.
-fn plain_comments(stream: &[u8]) -> Vec<Told> {
+fn plain_comments(stream: &[u8]) -> Vec<OwnedEvent> {
     let mut lines: Vec<&[u8]> = stream.split(|byte| *byte == b'\n').collect();
     // What follows the last line feed is not a whole line.
     lines.pop();
@@ -111,8 +117,8 @@ fn plain_comments(stream: &[u8]) -> Vec<Told> {
         .filter(|line| line.len() <= COMMENT_BYTES_MAX)
         .filter_map(|line| line.strip_prefix(b": "))
         .map(|text| match text.iter().position(|byte| *byte == b' ') {
-            Some(at) => Told::Comment(text[..at].to_vec(), text[at + 1..].to_vec()),
-            None => Told::Comment(text.to_vec(), Vec::new()),
+            Some(at) => OwnedEvent::Comment(text[..at].to_vec(), text[at + 1..].to_vec()),
+            None => OwnedEvent::Comment(text.to_vec(), Vec::new()),
         })
         .collect()
 }

@@ -23,12 +23,12 @@ pub fn of(text: &str, top: u64, seed: u64) -> Value {
     let mut rng = Rng::from_parts(&[b"logprobs", &seed.to_le_bytes(), text.as_bytes()]);
     let tokens: Vec<Value> = tokens::pieces(text)
         .into_iter()
-        .map(|token| told(token, top, &mut rng))
+        .map(|token| with_alternatives(token, top, &mut rng))
         .collect();
     json!({"content": tokens, "refusal": null})
 }
 
-fn told(token: &str, top: u64, rng: &mut Rng) -> Value {
+fn with_alternatives(token: &str, top: u64, rng: &mut Rng) -> Value {
     let percent = 60 + u32::try_from(rng.below(39)).unwrap_or(0);
     let likely = f64::from(percent) / 100.0;
     let from = usize::try_from(rng.below(OTHERS.len() as u64)).unwrap_or(0);

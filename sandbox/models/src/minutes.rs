@@ -1,4 +1,4 @@
-//! Minutes of a conversation: who does what until when, and what was decided.
+//! Minutes of a conversation: its action items, each with person and date, and its decisions.
 //!
 //! Promise: an owner is somebody of the conversation, and a task is made of words that were said.
 

@@ -170,7 +170,7 @@ impl<'a> PromptReader<'a> {
         self.look()?.amount(field)
     }
 
-    /// The entries of a list, by its name and by what its entries are; `None` when nothing here can tell.
+    /// The entries of a list, by its name and by what its entries are; `None` when nothing here knows.
     pub fn list(&self, field: &str, items: &Value) -> Option<Vec<Value>> {
         let form = self.look()?;
         let given = form.given();

@@ -60,8 +60,8 @@ fn ordered<'a>(facts: &[&'a str], words: &[String], rng: &mut Rng) -> Vec<&'a st
         order.push(left.remove(at));
     }
     order.sort_by_key(|fact| {
-        let telling = text::subject_words(fact);
-        telling.iter().filter(|word| words.contains(word)).count() > 1
+        let subject = text::subject_words(fact);
+        subject.iter().filter(|word| words.contains(word)).count() > 1
     });
     order
 }

@@ -78,9 +78,18 @@ fn an_output_schema_is_the_gold_schema_or_says_every_field_of_it_in_words() {
                     .unwrap()
                     .keys()
                     .collect();
-                let told = task.output_schema.as_object().unwrap();
-                assert_eq!(told.keys().collect::<BTreeSet<_>>(), fields, "{}", task.id);
-                assert!(told.values().all(|words| words.as_str().unwrap().len() > 8));
+                let described = task.output_schema.as_object().unwrap();
+                assert_eq!(
+                    described.keys().collect::<BTreeSet<_>>(),
+                    fields,
+                    "{}",
+                    task.id
+                );
+                assert!(
+                    described
+                        .values()
+                        .all(|words| words.as_str().unwrap().len() > 8)
+                );
             }
         }
     }

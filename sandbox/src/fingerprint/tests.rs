@@ -22,7 +22,7 @@ fn key_order_and_white_space_do_not_count_and_everything_else_does() {
 }
 
 #[test]
-fn numbers_beyond_64_bits_and_long_fractions_are_told_apart() {
+fn numbers_beyond_64_bits_and_long_fractions_stay_distinct() {
     for (one, two) in [
         ("36893488147419103232", "36893488147419103233"),
         ("9007199254740993.0", "9007199254740992.0"),

@@ -102,7 +102,7 @@ async fn a_transcriber_gets_the_recording_and_gives_its_words() {
 }
 
 #[tokio::test]
-async fn a_transcriber_that_fails_is_told_as_a_backend_is() {
+async fn a_failing_transcriber_gives_the_status_of_a_failing_backend() {
     let rows = [
         (StatusCode::INTERNAL_SERVER_ERROR, 502),
         (StatusCode::TOO_MANY_REQUESTS, 503),
@@ -169,12 +169,12 @@ async fn neither_the_log_nor_a_debug_print_shows_a_servers_key_or_words() {
     nonsense.judge("q", None, "a").await;
     absent.judge("q", None, "a").await;
 
-    let mut told = listener.text.lock().unwrap().clone();
-    assert!(told.contains("status=401"), "{told}");
-    assert!(told.contains("no number"), "{told}");
-    assert!(told.contains("cannot be reached"), "{told}");
-    let _ = write!(told, "{refusing:?} {absent:?} {:?}", scenario.models);
+    let mut logged = listener.text.lock().unwrap().clone();
+    assert!(logged.contains("status=401"), "{logged}");
+    assert!(logged.contains("no number"), "{logged}");
+    assert!(logged.contains("cannot be reached"), "{logged}");
+    let _ = write!(logged, "{refusing:?} {absent:?} {:?}", scenario.models);
     for secret in ["sk-own-key", said] {
-        assert!(!told.contains(secret), "{told}");
+        assert!(!logged.contains(secret), "{logged}");
     }
 }

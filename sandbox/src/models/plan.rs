@@ -1,6 +1,6 @@
 //! Where a request goes: its category by shape, and whether a specialist is tried.
 //!
-//! Promise: the plan depends on the request (and a conversation's pin) alone, so it can be told from the
+//! Promise: the plan depends on the request (and a conversation's pin) alone, so it can be derived from the
 //! rules here, written as tables.
 
 use super::{

@@ -36,7 +36,7 @@ pub struct ChatRequest {
     pub stop: Vec<String>,
     pub stream: bool,
     pub include_usage: bool,
-    /// How many of the likeliest tokens are told with each; `None` where no `logprobs` were asked for.
+    /// How many of the likeliest tokens are listed with each; `None` where no `logprobs` were asked for.
     pub logprobs: Option<u64>,
     /// The fields a model server gets as they came: all but the model, the messages and the streaming.
     pub forwarded: Map<String, Value>,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::scenario::Scenario;
 
-fn told(scenario: &str) -> String {
+fn refusal(scenario: &str) -> String {
     let options = Scenario::from_toml_str(scenario)
         .unwrap()
         .apply(Options::default());
@@ -12,7 +12,7 @@ fn told(scenario: &str) -> String {
 }
 
 #[test]
-fn options_that_contradict_themselves_are_told_by_their_setting() {
+fn contradictory_options_are_refused_with_their_setting_named() {
     let org = |name: &str, key: &str| {
         format!("[[organization]]\nname = \"{name}\"\napi_key = \"{key}\"\n")
     };
@@ -60,9 +60,9 @@ fn options_that_contradict_themselves_are_told_by_their_setting() {
         ),
     ];
     for (scenario, expected) in table {
-        let told = told(&scenario);
-        assert!(told.starts_with(expected), "{scenario}: {told}");
+        let refusal = refusal(&scenario);
+        assert!(refusal.starts_with(expected), "{scenario}: {refusal}");
     }
     let fine = "forbidden_keys = [\"x\", \"x\"]\n".to_owned() + &org("a", "k") + &org("b", "l");
-    assert_eq!(told(&fine), "");
+    assert_eq!(refusal(&fine), "");
 }

@@ -31,7 +31,7 @@ fn thirty_days_of_hours_are_summed_and_no_more() {
 }
 
 #[test]
-fn hours_and_days_tell_percentiles_and_shares() {
+fn hours_and_days_contain_percentiles_and_shares() {
     let mut rollup = Rollup::default();
     let now = at("2026-05-31T12:30:00Z");
     for took_ms in 1..=20 {

@@ -27,9 +27,9 @@ fn holds(scorer: Scorer, cases: &[Case]) {
 
 fn refuses(scorer: Scorer, expected: &Value, answer: &Value, reason: &str) {
     let refused = scorer.score(expected, answer);
-    let told = refused.as_ref().err().map(ToString::to_string);
+    let message = refused.as_ref().err().map(ToString::to_string);
     assert!(
-        told.is_some_and(|told| told.contains(reason)),
+        message.is_some_and(|message| message.contains(reason)),
         "{expected} {answer}: {refused:?}"
     );
 }

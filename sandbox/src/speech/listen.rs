@@ -267,7 +267,7 @@ fn next(
             Err(Error::IoError(error)) if error.kind() == ErrorKind::UnexpectedEof => {
                 return Ok(None);
             }
-            Err(_) => return Err(ListenError::Broken("its packets cannot be told apart")),
+            Err(_) => return Err(ListenError::Broken("its packets cannot be separated")),
         }
     }
 }

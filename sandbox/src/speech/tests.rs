@@ -39,7 +39,7 @@ fn a_price_is_rounded_up_once_from_whole_samples() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_hangs_is_told_to_stop_at_the_deadline() {
+async fn work_that_hangs_is_stopped_at_the_deadline() {
     let clock = Clock::system();
     let advance = clock.clone();
 

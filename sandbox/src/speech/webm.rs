@@ -120,7 +120,7 @@ impl Reading {
             }
             id::TIMESTAMP => {
                 self.cluster_ticks =
-                    number(body).ok_or(ListenError::Broken("a cluster tells no time"))?;
+                    number(body).ok_or(ListenError::Broken("a cluster has no time"))?;
             }
             id::SIMPLE_BLOCK | id::BLOCK => self.block(body)?,
             id::BLOCK_DURATION => {
@@ -181,7 +181,7 @@ impl Reading {
         let Some(last_ns) = self.last_ns else {
             return Err(ListenError::NoSound);
         };
-        let told_ns = self.duration_ticks.and_then(|ticks| {
+        let header_ns = self.duration_ticks.and_then(|ticks| {
             #[expect(clippy::cast_precision_loss, reason = "a tick is far under 2^53 ns")]
             let ns = (ticks * self.tick_ns() as f64).round();
             #[expect(
@@ -195,7 +195,7 @@ impl Reading {
         });
         let gap_ns = self.last_but_one_ns.map_or(0, |before| last_ns - before);
         let latest_ns = last_ns.saturating_add(BLOCK_NS_MAX);
-        let parts = match told_ns {
+        let parts = match header_ns {
             Some(ns) => ns.clamp(last_ns, latest_ns),
             None if self.end_ns > last_ns => self.end_ns,
             None => last_ns.saturating_add(gap_ns).min(latest_ns),

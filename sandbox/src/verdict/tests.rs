@@ -291,7 +291,7 @@ fn examples_are_request_ids_and_few() {
     let finding = &verdict.findings[0];
     assert_eq!((finding.count, finding.examples.len()), (9, 5));
     assert_eq!(finding.examples[0], "req_0");
-    let told = verdict.to_string();
-    assert!(told.contains("NOT ok, 9 requests"), "{told}");
-    assert!(told.contains("too-many-in-flight (9x)"), "{told}");
+    let text = verdict.to_string();
+    assert!(text.contains("NOT ok, 9 requests"), "{text}");
+    assert!(text.contains("too-many-in-flight (9x)"), "{text}");
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 const PIXEL: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// A server for each route of the lane, each telling which it is.
+/// A server for each route of the lane, each of which names itself.
 async fn lane(server: &ModelServer) -> Sandbox {
     sandbox_with(&[
         server.model("specialist", "category = \"general-chat\"", says("general")),

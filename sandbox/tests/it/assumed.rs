@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 const AMOUNT: &str = "the numbers of an answer, not its shape";
-const WHO: &str = "who answers, which no answer tells beyond the interface's own headers";
+const WHO: &str = "which model answers, which no answer shows beyond the interface's own headers";
 const WHEN: &str = "when a request runs, waits or counts; its answer is an ordinary one";
-const NOBODY: &str = "there is no head any more, or nobody to read it";
+const NO_READER: &str = "there is no head any more, or no client to read it";
 const WITHIN: &str = "a part of answers that bear the mark of their route";
 
 /// Those that no answer is marked with.
 const INTERNAL: &[(&str, &str)] = &[
-    ("aborted-stream", NOBODY),
+    ("aborted-stream", NO_READER),
     ("key-after-failure", WHEN),
     ("replay-window-start", WHEN),
     (
@@ -47,11 +47,11 @@ const INTERNAL: &[(&str, &str)] = &[
     ("specialist-window", WHO),
     ("auto-frontier", WHO),
     ("checked-streams", WHEN),
-    ("broken-relay", NOBODY),
+    ("broken-relay", NO_READER),
     ("tool-rule", WHO),
     ("pin-escalations", WHO),
-    ("deploy-abandoned", NOBODY),
-    ("deploy-cut", NOBODY),
+    ("deploy-abandoned", NO_READER),
+    ("deploy-cut", NO_READER),
     ("endpoint-billing", AMOUNT),
     ("endpoint-quality", WITHIN),
     ("eval-billing", AMOUNT),
@@ -285,7 +285,7 @@ async fn every_choice_marks_an_answer_or_has_a_reason_not_to() {
     assert!(strange.is_empty(), "no such assumption: {strange:?}");
     let both: Vec<_> = seen.0.intersection(&internal).collect();
     assert!(both.is_empty(), "listed as internal, and marked: {both:?}");
-    let told: BTreeSet<String> = seen.0.union(&internal).cloned().collect();
-    let silent: Vec<_> = ids.difference(&told).collect();
+    let covered: BTreeSet<String> = seen.0.union(&internal).cloned().collect();
+    let silent: Vec<_> = ids.difference(&covered).collect();
     assert!(silent.is_empty(), "marked by no answer: {silent:?}");
 }

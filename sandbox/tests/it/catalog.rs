@@ -303,7 +303,7 @@ async fn a_match_has_the_fields_of_its_type_and_no_other() {
 // Interface, Task match result: capability, "present when type = capability; keys id, label, category,
 // category_id, desc"
 #[tokio::test]
-async fn a_capability_is_told_by_its_five_keys() {
+async fn a_capability_has_its_five_keys() {
     let sandbox = Sandbox::start().await;
 
     let answer = matched(&sandbox, "text to speech for an audiobook").await;
@@ -498,12 +498,12 @@ async fn the_full_roster_says_what_can_see_and_nothing_of_benchmarks() {
         assert!(model["id"].is_string() && model["vendor"].is_string());
     }
     // A label is of the vendor, not of the model: some vendor has two of them.
-    let told = |name: &str| -> BTreeSet<&str> {
+    let values_of = |name: &str| -> BTreeSet<&str> {
         let names = models.iter().map(|model| model[name].as_str().unwrap());
         names.collect()
     };
-    assert_eq!(told("id").len(), models.len());
-    assert!((2..models.len()).contains(&told("vendor").len()));
+    assert_eq!(values_of("id").len(), models.len());
+    assert!((2..models.len()).contains(&values_of("vendor").len()));
     for vision in [true, false] {
         assert!(models.iter().any(|model| model["vision"] == vision));
     }

@@ -129,7 +129,7 @@ async fn the_reasoner_is_shown_the_catalog_and_the_description_and_asked_for_not
     assert_eq!(
         server.seen().await.len(),
         0,
-        "a refused request asks nobody"
+        "a refused request reaches no model"
     );
     sandbox.post(MATCH, &[], &json!({"query": QUERY})).await;
 

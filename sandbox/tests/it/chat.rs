@@ -283,7 +283,7 @@ async fn max_tokens_and_stop_cut_the_answer() {
 // Interface, Errors: 400 "malformed JSON", 404 "`model` not a recognized id on `/v1/chat/completions`",
 // 422 "validation failure"; bodies `{detail: <message>}`.
 #[tokio::test]
-async fn what_is_wrong_with_a_request_is_told_by_status_and_detail() {
+async fn a_wrong_request_is_answered_with_status_and_detail() {
     let sandbox = Sandbox::start_with(Options {
         forbidden_keys: vec!["no-entry".to_owned()],
         ..Options::default()

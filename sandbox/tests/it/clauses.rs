@@ -100,8 +100,8 @@ async fn six_routes_honour_the_key() {
         assert_eq!((first.billed() > 0, again.billed()), (true, 0), "{path}");
         // Interface: the three whose answers are not stored run again; the others are replayed.
         let replayed = !["/v1/embeddings", "/v1/rerank", AGENT].contains(&path);
-        let told = again.header("idempotent-replayed");
-        assert_eq!(told, replayed.then_some("true"), "{path}");
+        let mark = again.header("idempotent-replayed");
+        assert_eq!(mark, replayed.then_some("true"), "{path}");
         assert_eq!(sandbox.debits().await.len(), at + 1, "{path}");
     }
 }
@@ -200,7 +200,7 @@ async fn one_to_forty_messages_are_compared() {
 
 // Interface, POST /v1/playground/frontier: "Response: `{model, content, cost_micro_usd, latency_ms}`".
 #[tokio::test]
-async fn a_comparison_tells_four_things_its_time_by_the_clock() {
+async fn a_comparison_has_four_fields_and_its_latency_is_by_the_clock() {
     let sandbox = Sandbox::start().await;
     sandbox.fault(json!({"hold": "slow"})).await;
     let body = talk("frontier-c", "Tell me about rivers.");
@@ -240,8 +240,8 @@ async fn the_121st_request_of_a_minute_is_429_and_no_other_kind_of_request_count
 
     for path in KEYED {
         let over = use_route(&sandbox, path, &[], "rivers").await;
-        let told = (over.status, over.header("retry-after"));
-        assert_eq!(told, (429, Some("15")), "{path}");
+        let refusal = (over.status, over.header("retry-after"));
+        assert_eq!(refusal, (429, Some("15")), "{path}");
         assert_eq!(over.header("x-service-billed"), None, "{path}");
     }
 
@@ -259,8 +259,8 @@ async fn the_ceiling_on_requests_at_once_is_one_for_all_six_routes_of_inference(
 
     for path in KEYED {
         let over = use_route(&sandbox, path, &[], "rivers").await;
-        let told = (over.status, over.header("retry-after"));
-        assert_eq!(told, (429, Some("5")), "{path}");
+        let refusal = (over.status, over.header("retry-after"));
+        assert_eq!(refusal, (429, Some("5")), "{path}");
     }
 
     assert!(sandbox.debits().await.is_empty());
@@ -355,7 +355,7 @@ async fn a_deploy_without_a_model_takes_the_recommended_one_of_its_task() {
 
 // Interface, Eval result: exact_match, "classification runs only; exact-match rate 0-100".
 #[tokio::test]
-async fn a_classification_run_tells_its_exact_matches_from_0_to_100() {
+async fn a_classification_run_reports_its_exact_matches_from_0_to_100() {
     let sandbox = Sandbox::start().await;
     let row = |label: &str| {
         json!({

@@ -115,14 +115,14 @@ fn a_clause_without_a_test_and_a_test_that_is_not_there_are_seen() {
          | GEN-5 | `tests/golden/chat-json.http` |\n| GEN-9 | `{here}` |\n"
     );
 
-    let told = complaints(&root, interface, &table);
+    let found = complaints(&root, interface, &table);
 
-    let ids: Vec<&str> = told
+    let ids: Vec<&str> = found
         .iter()
         .map(|one| one.split(':').next().unwrap())
         .collect();
     // The transcript names GEN-5, so it holds it.
-    assert_eq!(ids, ["GEN-2", "GEN-3", "GEN-4", "GEN-9"], "{told:?}");
+    assert_eq!(ids, ["GEN-2", "GEN-3", "GEN-4", "GEN-9"], "{found:?}");
     let helper = complaints(
         &root,
         "| GEN-1 | a |",

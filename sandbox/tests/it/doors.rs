@@ -246,10 +246,10 @@ async fn options_that_contradict_themselves_do_not_start() {
     ))
     .await;
 
-    let told = refused.unwrap_err().to_string();
+    let text = refused.unwrap_err().to_string();
     assert!(
-        told.starts_with("forbidden_keys: one is the api_key of org-1"),
-        "{told}"
+        text.starts_with("forbidden_keys: one is the api_key of org-1"),
+        "{text}"
     );
 }
 
@@ -307,7 +307,7 @@ async fn organizations_have_balances_keys_and_pins_of_their_own() {
         let reply = sandbox.post("/sandbox/organizations", &[], &body).await;
         assert_eq!(reply.status, 422, "{body}");
         assert!(reply.text().contains(word), "{}", reply.text());
-        assert!(!reply.text().contains("second"), "a key is told to nobody");
+        assert!(!reply.text().contains("second"), "no key is shown");
     }
 }
 

@@ -103,7 +103,7 @@ async fn the_id_as_model_can_be_switched_off_and_is_unknown_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_wrong_request_to_an_endpoint_is_told_as_on_the_chat_route() {
+async fn a_wrong_request_to_an_endpoint_is_answered_as_on_the_chat_route() {
     let sandbox = live().await;
     let rows = [
         ("{".to_owned(), 400),

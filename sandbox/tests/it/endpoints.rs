@@ -70,7 +70,7 @@ pub async fn status(sandbox: &Sandbox, name: &str) -> String {
 
 // Interface, POST /v1/endpoints (deploy): "Response: a named-event SSE stream"
 #[tokio::test]
-async fn a_deploy_tells_its_stages_and_ends_with_the_live_endpoint() {
+async fn a_deploy_reports_its_stages_and_ends_with_the_live_endpoint() {
     let sandbox = Sandbox::start_with(quick()).await;
 
     let reply = sandbox
@@ -237,7 +237,7 @@ async fn a_deploy_that_fails_says_so_and_leaves_nothing() {
 
 // Interface, POST /v1/endpoints: "The stream ending without `complete` is a failure."
 #[tokio::test]
-async fn a_stream_can_end_without_complete_by_a_fault_and_the_list_tells_the_truth() {
+async fn a_deploy_that_a_fault_cuts_before_complete_leaves_no_endpoint() {
     let sandbox = Sandbox::start_with(quick()).await;
     for (name, fault, events_seen, complete) in [
         ("cut-1", json!({"cut_after_chunks": 2}), 2, false),
@@ -397,7 +397,7 @@ async fn the_list_is_an_array_of_the_organizations_own_in_any_status() {
 
 // Interface, Errors 404: "eval set, run, task or endpoint id not found"
 #[tokio::test]
-async fn an_endpoint_of_nobody_or_of_another_organization_is_404_everywhere() {
+async fn an_unknown_endpoint_or_one_of_another_organization_is_404_everywhere() {
     let sandbox = Sandbox::start_with(quick()).await;
     named(&sandbox, "mine").await;
     let requests = [

@@ -273,8 +273,8 @@ async fn each_shape_of_rows_is_filed_under_its_task_or_refused_with_the_reason()
         assert_eq!(ended["run"]["status"], "completed", "{name}: {ended}");
         let result = &ended["results"][0];
         assert_eq!(result["n_succeeded"], 1, "{name}: {result}");
-        let tells_rate = !result["exact_match"].is_null();
-        assert_eq!(tells_rate, scorer == "exact_match", "{name}");
+        let has_rate = !result["exact_match"].is_null();
+        assert_eq!(has_rate, scorer == "exact_match", "{name}");
     }
     sandbox.stop().await;
 }

@@ -39,7 +39,7 @@ fn quality(result: &Value) -> f64 {
 // Interface, Evals: "The service scores `auto` and optional frontier baselines on the same rows. It returns
 // per-candidate quality with 95% confidence intervals and per-item cost."
 #[tokio::test]
-async fn three_kinds_of_task_tell_the_candidates_apart() {
+async fn on_three_kinds_of_task_the_candidates_score_differently() {
     let sandbox = Sandbox::start().await;
     let story = [
         (

@@ -42,7 +42,7 @@ impl ModelServer {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let address = lines
             .find_map(|line| Some(line.unwrap().split_once("serving on ")?.1.to_owned()))
-            .expect("the process tells its address");
+            .expect("the process prints its address");
         // What it prints later must have a reader, or it would die of a broken pipe.
         std::thread::spawn(move || lines.for_each(drop));
         Self {

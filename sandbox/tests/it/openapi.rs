@@ -66,14 +66,14 @@ async fn the_document_is_served_without_a_key() {
 // Interface, Route table.
 #[test]
 fn every_route_of_the_interface_is_in_the_document() {
-    let told: BTreeSet<(String, String)> = operations(&document())
+    let documented: BTreeSet<(String, String)> = operations(&document())
         .into_iter()
         .map(|(method, path, _)| (method, shape(&path)))
         .collect();
 
     for (method, path) in ROUTES {
         let wanted = ((*method).to_owned(), shape(path));
-        assert!(told.contains(&wanted), "{method} {path}");
+        assert!(documented.contains(&wanted), "{method} {path}");
     }
 }
 
@@ -118,19 +118,19 @@ fn every_reference_leads_somewhere_and_every_operation_has_a_name_of_its_own() {
 
 // Interface, Errors; Interface, Authentication.
 #[test]
-fn every_operation_tells_the_errors_that_every_route_has_and_how_retrying_goes() {
+fn every_operation_lists_the_errors_of_every_route_and_how_to_retry() {
     let document = document();
     for (method, path, operation) in operations(&document) {
-        let told = operation["responses"].as_object().unwrap();
+        let responses = operation["responses"].as_object().unwrap();
         let open = operation["security"] == json!([]);
         for status in ["401", "403", "405", "413", "500", "503"] {
             assert!(
-                told.contains_key(status) || open,
+                responses.contains_key(status) || open,
                 "{method} {path} {status}"
             );
         }
         assert!(
-            told.keys().any(|status| status.starts_with('2')),
+            responses.keys().any(|status| status.starts_with('2')),
             "{method} {path}"
         );
     }

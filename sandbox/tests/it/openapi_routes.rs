@@ -260,13 +260,13 @@ fn is_meant(pattern: &str, route: &str) -> bool {
 #[test]
 fn every_status_that_the_interface_tables_for_a_route_is_documented_there() {
     let mut missing = Vec::new();
-    let mut told = 0;
+    let mut pairs = 0;
     for (path, methods) in operations() {
         for (method, operation) in methods {
             let route = format!("{method} {path}");
             for (status, patterns) in TABLED {
                 if patterns.iter().any(|pattern| is_meant(pattern, &route)) {
-                    told += 1;
+                    pairs += 1;
                     if operation["responses"].get(status).is_none() {
                         missing.push(format!("{route}: {status}"));
                     }
@@ -274,7 +274,7 @@ fn every_status_that_the_interface_tables_for_a_route_is_documented_there() {
             }
         }
     }
-    assert!(told > 250, "only {told} pairs were looked at");
+    assert!(pairs > 250, "only {pairs} pairs were looked at");
     assert!(missing.is_empty(), "{}", missing.join("\n"));
     for (status, patterns) in TABLED {
         for pattern in *patterns {
@@ -314,9 +314,9 @@ fn the_document_announces_no_webhook_and_no_callback() {
     for (name, schema) in schemas {
         let members = schema["properties"].as_object().into_iter().flatten();
         for (member, _) in members {
-            let told = member.to_lowercase();
+            let lowercase = member.to_lowercase();
             assert!(
-                !told.contains("webhook") && !told.contains("callback"),
+                !lowercase.contains("webhook") && !lowercase.contains("callback"),
                 "{name}.{member}"
             );
         }

@@ -102,7 +102,7 @@ async fn embeddings_of_texts_that_share_words_lie_closer() {
 }
 
 #[tokio::test]
-async fn the_request_log_tells_keys_and_header_names_and_never_the_secret() {
+async fn the_request_log_contains_keys_and_header_names_and_never_the_secret() {
     let sandbox = Sandbox::start().await;
     sandbox
         .post(

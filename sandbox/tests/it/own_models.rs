@@ -103,7 +103,7 @@ async fn a_key_is_taken_from_its_file_without_the_line_end() {
 // Interface, POST /v1/chat/completions: "a clarification response (HTTP 200, billed 0)"; 400
 // `input_modality_unsupported`.
 #[tokio::test]
-async fn a_missing_input_is_told_without_asking_a_server() {
+async fn a_missing_input_is_reported_without_asking_a_server() {
     let server = ModelServer::start();
     let sandbox = sandbox_with(&[server.model("specialist", "", says("ok"))]).await;
     let text = "What does the attached document say?";
@@ -337,13 +337,13 @@ async fn a_usage_that_is_missing_or_cannot_be_true_is_counted_here() {
                 false => body,
             };
             let reply = sandbox.post(CHAT, &[], &body).await;
-            let told = match body["stream"] == true {
+            let reported = match body["stream"] == true {
                 true => reply.chunks().last().unwrap()["usage"].clone(),
                 false => reply.json()["usage"].clone(),
             };
             // `Good mornin g` and 4 for the message; `one two`.
             let counted = json!({"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9});
-            assert_eq!(told, counted, "{usage}");
+            assert_eq!(reported, counted, "{usage}");
         }
     }
 }
@@ -369,11 +369,11 @@ async fn a_judge_of_ones_own_decides_and_without_a_usable_word_the_rule_does() {
 
         for body in [ask(text), ask_stream(text)] {
             let reply = sandbox.post(CHAT, &[], &body).await;
-            let told = match body["stream"] == true {
+            let reported = match body["stream"] == true {
                 true => reply.comment("service-served-by"),
                 false => reply.header("x-service-served-by").map(str::to_owned),
             };
-            assert_eq!(told.as_deref(), Some(served_by), "{verdict} {text}");
+            assert_eq!(reported.as_deref(), Some(served_by), "{verdict} {text}");
         }
         let asked = server.seen().await[before + 1]["body"]["messages"][1]["content"].clone();
         let wanted =
@@ -521,9 +521,9 @@ fn a_model_that_cannot_work_is_refused_by_its_field_and_without_its_key() {
     ];
     for (text, field) in rows {
         let refused = Scenario::from_toml_str(&format!("[[model]]\n{text}")).err();
-        let told = refused.expect(&text).to_string();
-        assert!(told.contains(field), "{told}");
-        assert!(!told.contains("secret"), "{told}");
+        let message = refused.expect(&text).to_string();
+        assert!(message.contains(field), "{message}");
+        assert!(!message.contains("secret"), "{message}");
     }
 }
 

@@ -296,9 +296,9 @@ async fn logprobs_come_back_and_a_streamed_turn_of_low_confidence_is_re_run() {
             assert_eq!(reply.streamed_content(), said, "{path}");
         }
         let carried = sandbox.post(AGENT, &[], &stream).await.chunks();
-        let told = carried
+        let with_logprobs = carried
             .iter()
             .filter(|chunk| chunk["choices"][0]["logprobs"].is_object());
-        assert_eq!(told.count(), usize::from(on_agent == "Yes."));
+        assert_eq!(with_logprobs.count(), usize::from(on_agent == "Yes."));
     }
 }

@@ -18,7 +18,7 @@ async fn rows_are_scored_one_by_one_and_what_cannot_be_read_is_an_error_and_no_z
     let sandbox = Sandbox::start().await;
     let expected = json!({"total": 12.5, "date": "2026-11-21"});
 
-    let told = scored(
+    let report = scored(
         &sandbox,
         "field_f1",
         json!([
@@ -29,25 +29,25 @@ async fn rows_are_scored_one_by_one_and_what_cannot_be_read_is_an_error_and_no_z
     )
     .await;
 
-    assert_eq!(told["rows"][0], json!({"score": 1.0, "by": "rule"}));
-    assert_eq!(told["rows"][1]["score"], json!(2.0 / 3.0));
+    assert_eq!(report["rows"][0], json!({"score": 1.0, "by": "rule"}));
+    assert_eq!(report["rows"][1]["score"], json!(2.0 / 3.0));
     assert_eq!(
-        told["rows"][2]["error"],
+        report["rows"][2]["error"],
         "there is no JSON object in the answer"
     );
     assert_eq!(
-        (&told["n_succeeded"], &told["error_count"]),
+        (&report["n_succeeded"], &report["error_count"]),
         (&json!(2), &json!(1))
     );
     // The mean is of the rows that have a score.
-    let mean = told["interval"]["mean"].as_f64().unwrap();
-    assert!((mean - 5.0 / 6.0).abs() < 1e-12, "{told}");
+    let mean = report["interval"]["mean"].as_f64().unwrap();
+    assert!((mean - 5.0 / 6.0).abs() < 1e-12, "{report}");
     sandbox.stop().await;
 }
 
 // Interface, Eval result: exact_match, classification runs only; exact-match rate 0-100.
 #[tokio::test]
-async fn the_exact_match_rate_is_told_for_exact_match_alone() {
+async fn the_exact_match_rate_is_reported_for_exact_match_alone() {
     let sandbox = Sandbox::start().await;
     let rows = json!([
         {"expected": {"label": "spam"}, "answer": "Spam."},
@@ -67,11 +67,11 @@ async fn open_text_without_a_judge_model_is_graded_by_overlap_and_says_so() {
     let sandbox = Sandbox::start().await;
     let rows = json!([{"expected": {"summary": "x y z"}, "answer": "y z x"}]);
 
-    let told = scored(&sandbox, "judge", rows).await;
+    let report = scored(&sandbox, "judge", rows).await;
 
-    assert_eq!(told["rows"][0]["by"], "overlap");
+    assert_eq!(report["rows"][0]["by"], "overlap");
     assert_eq!(
-        told["rows"][0]["score"],
+        report["rows"][0]["score"],
         json!(f64::midpoint(2.0 / 3.0, 1.0))
     );
     sandbox.stop().await;
@@ -93,11 +93,11 @@ async fn a_configured_judge_grades_open_text_and_its_unusable_word_leaves_it_to_
         let row = json!({"expected": expected, "answer": "y z x"});
 
         let body = json!({"scorer": "judge", "prompt": "Shorten it.", "rows": [row]});
-        let told = sandbox.control("score", body).await;
+        let document = sandbox.control("score", body).await;
         scored(&sandbox, "token_f1", json!([row])).await;
 
         assert_eq!(
-            told["rows"][0],
+            document["rows"][0],
             json!({"score": score, "by": by}),
             "{verdict}"
         );
@@ -129,7 +129,7 @@ async fn the_interval_of_given_scores_is_the_same_for_the_same_seed() {
 }
 
 #[tokio::test]
-async fn a_wrong_request_is_told_what_is_wrong() {
+async fn a_wrong_request_is_refused_with_its_mistake_named() {
     let sandbox = Sandbox::start().await;
     let row = json!({"expected": {"a": 1}, "answer": {"a": 1}});
     let many: Vec<&Value> = std::iter::repeat_n(&row, 1_001).collect();
@@ -165,10 +165,10 @@ async fn a_wrong_request_is_told_what_is_wrong() {
             "missing field `answer`",
         ),
     ];
-    for (body, told) in cases {
+    for (body, mistake) in cases {
         let reply = sandbox.post("/sandbox/score", &[], &body).await;
         assert_eq!(reply.status, 422, "{body}");
-        assert!(reply.text().contains(told), "{body}: {}", reply.text());
+        assert!(reply.text().contains(mistake), "{body}: {}", reply.text());
     }
     sandbox.stop().await;
 }

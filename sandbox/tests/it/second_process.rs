@@ -50,7 +50,7 @@ impl Process {
             .lines()
             .map_while(Result::ok)
             .find_map(|line| line.split_once("address=")?.1.trim().parse().ok())
-            .expect("the process tells its address");
+            .expect("the process prints its address");
         Self { child, address }
     }
 
@@ -88,7 +88,7 @@ impl Drop for Process {
 #[ignore = "not a test: what some tests run in another process"]
 #[expect(
     clippy::disallowed_methods,
-    reason = "how a test tells another process its directory"
+    reason = "how a test gives another process its directory"
 )]
 async fn serves_until_killed() {
     let Some(directory) = std::env::var_os(STATE_DIR) else {

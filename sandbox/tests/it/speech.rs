@@ -100,7 +100,7 @@ fn fixture(name: &str) -> Vec<u8> {
 
 // Interface, POST /v1/audio/speech: Response: `{audio_base64, sample_rate, duration_s, format}`.
 #[tokio::test]
-async fn a_text_becomes_a_wav_whose_answer_tells_rate_and_length_to_the_sample() {
+async fn a_text_becomes_a_wav_whose_answer_has_rate_and_length_to_the_sample() {
     let sandbox = Sandbox::start_with(built_in()).await;
 
     let reply = say(&sandbox, "Rivers run. Do lakes lie?").await;
@@ -233,7 +233,7 @@ async fn what_was_said_is_heard_again_word_for_word() {
 
 // Interface, POST /v1/audio/transcriptions: base64 of wav, mp3, m4a or webm audio.
 #[tokio::test]
-async fn each_kind_of_audio_tells_its_length_and_no_invented_word() {
+async fn each_kind_of_audio_has_its_length_measured_and_no_word_invented() {
     let sandbox = Sandbox::start().await;
     for (name, seconds) in [
         ("tone.mp3", 0.75),
@@ -295,7 +295,7 @@ async fn audio_that_cannot_be_heard_is_422_with_its_reason_and_costs_nothing() {
 
 // Interface, POST /v1/audio/transcriptions: `language` (string, optional).
 #[tokio::test]
-async fn the_language_is_the_one_asked_for_or_what_the_text_tells() {
+async fn the_language_is_the_one_asked_for_or_that_of_the_text() {
     let sandbox = Sandbox::start_with(built_in()).await;
     let german = sound(&say(&sandbox, "Der Fluss ist breit und das Wasser ist kalt.").await);
     let audio = STANDARD.encode(german);

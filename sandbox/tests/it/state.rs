@@ -170,9 +170,9 @@ async fn a_reset_clears_what_is_on_disk_and_an_added_organization_stays() {
 
 // Interface, What the service does, Metering rules: debit once per request or turn.
 #[tokio::test]
-async fn a_kill_at_any_instant_bills_no_key_twice_and_loses_no_debit_that_was_told() {
+async fn a_kill_at_any_instant_bills_no_key_twice_and_loses_no_debit_that_was_answered() {
     let directory = Directory::new("kill");
-    let mut told: Vec<(String, i64)> = Vec::new();
+    let mut answered: Vec<(String, i64)> = Vec::new();
     let mut next = 0;
     for round in 0..6 {
         let mut process = Process::start(&directory.0);
@@ -183,15 +183,15 @@ async fn a_kill_at_any_instant_bills_no_key_twice_and_loses_no_debit_that_was_to
         let clients = (0..4).map(|client| {
             let answers = Arc::clone(&answers);
             tokio::spawn(async move {
-                let mut told = Vec::new();
+                let mut answered = Vec::new();
                 for n in next.. {
                     let (key, body) = purchase(client, n);
                     match send(address, &key, &body).await {
                         Some(billed) => {
-                            told.push((key, billed));
+                            answered.push((key, billed));
                             answers.add_permits(1);
                         }
-                        None => return (told, n),
+                        None => return (answered, n),
                     }
                 }
                 unreachable!("the process is killed before the numbers end")
@@ -206,7 +206,7 @@ async fn a_kill_at_any_instant_bills_no_key_twice_and_loses_no_debit_that_was_to
         let mut reached = 0;
         for client in clients {
             let (some, n) = client.await.unwrap();
-            told.extend(some);
+            answered.extend(some);
             reached = reached.max(n);
         }
         next = reached.saturating_sub(3);
@@ -227,8 +227,8 @@ async fn a_kill_at_any_instant_bills_no_key_twice_and_loses_no_debit_that_was_to
         .map(|d| d["amount_micro_usd"].as_i64().unwrap())
         .sum();
     assert_eq!(books["balance_micro_usd"], 100_000_000 - sum);
-    assert!(told.len() > 20, "{}", told.len());
-    for (key, billed) in told.iter().filter(|(_, billed)| *billed > 0) {
+    assert!(answered.len() > 20, "{}", answered.len());
+    for (key, billed) in answered.iter().filter(|(_, billed)| *billed > 0) {
         let debit = debits.iter().find(|d| d["key"] == key.as_str());
         assert_eq!(
             debit.map(|d| &d["amount_micro_usd"]),

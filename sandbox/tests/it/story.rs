@@ -99,7 +99,7 @@ async fn steps_can_be_added_and_a_wrong_one_is_refused() {
 
 // Interface, Errors: Client retry guidance.
 #[tokio::test]
-async fn the_verdict_on_real_requests_tells_a_polite_client_from_a_rude_one() {
+async fn the_verdict_on_real_requests_distinguishes_a_polite_client_from_a_rude_one() {
     let sandbox = Sandbox::start().await;
     let key = [("Idempotency-Key", "k")];
     sandbox

@@ -27,18 +27,18 @@ impl Bench {
 
     async fn ask(&self) -> (usize, u64) {
         let (calls, go) = (Arc::clone(&self.calls), Arc::clone(&self.go));
-        let told = self.once.ask(|| async move {
+        let asked = self.once.ask(|| async move {
             let number = calls.fetch_add(1, Ordering::SeqCst) + 1;
             go.notified().await;
             number
         });
-        let (answer, age) = told.await.expect("an answer");
+        let (answer, age) = asked.await.expect("an answer");
         (*answer, age.as_secs())
     }
 }
 
 #[tokio::test]
-async fn who_asks_at_once_gets_one_answer_which_is_good_for_a_minute() {
+async fn callers_at_once_get_one_answer_which_is_good_for_a_minute() {
     let bench = Bench::new();
     bench.go.notify_one();
     let answers = join_all((0..50).map(|_| bench.ask())).await;
@@ -55,9 +55,9 @@ async fn who_asks_at_once_gets_one_answer_which_is_good_for_a_minute() {
     assert_eq!(bench.ask().await, (3, 0), "other settings");
 }
 
-/// Else whoever hangs up at once makes one call after the other.
+/// Else a caller that hangs up at once would cause one call after the other.
 #[tokio::test]
-async fn a_call_goes_on_when_who_asked_has_gone() {
+async fn a_call_goes_on_when_its_caller_has_gone() {
     let bench = Bench::new();
     for _ in 0..20 {
         let asked = tokio::time::timeout(Duration::ZERO, bench.ask());
@@ -69,12 +69,12 @@ async fn a_call_goes_on_when_who_asked_has_gone() {
 }
 
 #[tokio::test]
-async fn a_call_that_dies_is_told_and_made_anew() {
+async fn a_call_that_panics_gives_no_answer_and_is_made_anew() {
     let once = OnceAMinute::<u8>::new(Arc::new(ManualClock::at(0)), |_| true);
     let dies = || async { panic!("a test's own") };
     assert!(once.ask(dies).await.is_none());
-    let told = once.ask(|| async { 7 }).await;
-    assert_eq!(told.map(|(answer, _)| *answer), Some(7));
+    let answered = once.ask(|| async { 7 }).await;
+    assert_eq!(answered.map(|(answer, _)| *answer), Some(7));
 }
 
 /// The service may have taken its figure when the call had just begun.
@@ -95,13 +95,13 @@ async fn the_age_of_a_slow_answer_counts_from_the_beginning_of_its_call() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_worth_a_minute_is_told_and_not_kept() {
+async fn an_answer_that_is_not_worth_a_minute_is_returned_and_not_kept() {
     let once = OnceAMinute::<Option<u8>>::new(Arc::new(ManualClock::at(0)), Option::is_some);
-    let told = async |next| {
+    let answer_of = async |next| {
         let (answer, _) = once.ask(|| async move { next }).await.expect("an answer");
         *answer
     };
-    assert_eq!(told(None).await, None);
-    assert_eq!(told(Some(7)).await, Some(7), "asked anew");
-    assert_eq!(told(Some(8)).await, Some(7), "kept");
+    assert_eq!(answer_of(None).await, None);
+    assert_eq!(answer_of(Some(7)).await, Some(7), "asked anew");
+    assert_eq!(answer_of(Some(8)).await, Some(7), "kept");
 }

@@ -34,15 +34,15 @@ fn another_document_is_an_error_that_lists_what_it_has() {
         ("spend", "is an object"),
         ("spend.usd", "is a string"),
     ] {
-        let told = spend_in(document, field).unwrap_err().to_string();
+        let text = spend_in(document, field).unwrap_err().to_string();
         assert!(
-            told.contains(says) && told.contains(known),
-            "{field}: {told}"
+            text.contains(says) && text.contains(known),
+            "{field}: {text}"
         );
     }
     for document in [&b"[]"[..], b"", b"<html>", b"7"] {
         assert_eq!(spend_in(document, "billed"), Err(FigureError::NoObject));
     }
-    let told = spend_in(b"{}", "billed").unwrap_err().to_string();
-    assert!(told.ends_with("Its whole numbers: none"), "{told}");
+    let text = spend_in(b"{}", "billed").unwrap_err().to_string();
+    assert!(text.ends_with("Its whole numbers: none"), "{text}");
 }

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn the_address_for_apps_is_one_that_this_machine_reaches() {
-    for (listened, told) in [
+    for (listened, wanted) in [
         (&["127.0.0.1:8327"][..], "http://127.0.0.1:8327/v1"),
         (&["0.0.0.0:8327"], "http://127.0.0.1:8327/v1"),
         (&["[::]:8327"], "http://[::1]:8327/v1"),
@@ -18,6 +18,6 @@ fn the_address_for_apps_is_one_that_this_machine_reaches() {
     ] {
         let parsed = listened.iter().map(|text| ListenAddr::parse(text));
         let proxy: Vec<ListenAddr> = parsed.collect::<Result<_, _>>().expect("addresses");
-        assert_eq!(for_apps(&proxy), told, "{listened:?}");
+        assert_eq!(for_apps(&proxy), wanted, "{listened:?}");
     }
 }

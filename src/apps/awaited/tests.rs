@@ -14,7 +14,7 @@ fn directory(folder: &tempfile::TempDir) -> Directory {
 }
 
 #[test]
-fn the_runs_of_before_are_waited_for_some_seconds_and_nobody_else_is() {
+fn only_the_runs_of_before_are_waited_for_and_for_some_seconds() {
     let folder = tempfile::tempdir().unwrap();
     let directory = directory(&folder);
     let before = Awaited::default();
@@ -23,7 +23,7 @@ fn the_runs_of_before_are_waited_for_some_seconds_and_nobody_else_is() {
     let awaited = Awaited::read(&directory);
     assert!(
         !awaited.holds(token(1), at(0)),
-        "nobody asks before the start"
+        "no token is awaited before the start"
     );
     awaited.start(at(100));
 
@@ -43,7 +43,7 @@ fn the_runs_of_before_are_waited_for_some_seconds_and_nobody_else_is() {
 }
 
 #[test]
-fn a_second_restart_finds_also_who_was_still_waited_for() {
+fn a_second_restart_also_finds_the_runs_that_were_still_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let directory = directory(&folder);
     Awaited::default()
@@ -59,7 +59,7 @@ fn a_second_restart_finds_also_who_was_still_waited_for() {
     again.start(at(105));
     assert!(again.holds(token(1), at(105)) && again.holds(token(2), at(105)));
 
-    // Who did not come in time is forgotten with the next run.
+    // A run that did not come in time is forgotten with the next one.
     again.expect(token(3), at(200));
     again.write(&directory, &[]).unwrap();
     let last = Awaited::read(&directory);

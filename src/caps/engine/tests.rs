@@ -107,9 +107,9 @@ impl Bench {
 
     fn put(&mut self, ask: Ask) -> Became {
         let entry = ask.entry;
-        let (way, told) = oneshot::channel();
+        let (way, decision) = oneshot::channel();
         let answers = self.engine.ask(ask, way, self.now_ms);
-        self.ways.push((entry, told));
+        self.ways.push((entry, decision));
         self.send(answers);
         self.became(entry)
     }
@@ -153,13 +153,13 @@ impl Bench {
         }
     }
 
-    /// The ledger tells the end of an entry, and the permit is dropped.
+    /// The ledger reports the end of an entry, and the permit is dropped.
     fn end(&mut self, entry: EntryId, app: &str, state: State) {
-        self.end_telling(entry, app, state, 0);
+        self.end_with_frontier(entry, app, state, 0);
     }
 
-    /// The same, of an answer that tells what it would have cost at the frontier's price.
-    fn end_telling(&mut self, entry: EntryId, app: &str, state: State, frontier: u64) {
+    /// The same, of an answer that carries the frontier's price.
+    fn end_with_frontier(&mut self, entry: EntryId, app: &str, state: State, frontier: u64) {
         let reserved = self.engine.flights[&entry].reserved;
         let at_ms = self.engine.flights[&entry].at_ms;
         let operation = self.engine.flights[&entry].ask.operation;
@@ -267,7 +267,7 @@ fn the_first_of_its_kind_goes_alone_until_its_price_is_known() {
 }
 
 #[test]
-fn a_kind_that_never_tells_a_price_goes_beside_others_after_its_first_answer() {
+fn a_kind_that_never_reports_a_price_goes_beside_others_after_its_first_answer() {
     let mut bench = Bench::new(rules(limits(None, Some(100_000)), &[], 10));
     let first = match bench.ask_of("a", Operation::Speech, 10, None) {
         Became::Admitted(entry, _) => entry,
@@ -285,7 +285,7 @@ fn a_kind_that_never_tells_a_price_goes_beside_others_after_its_first_answer() {
     assert!(view.billed.is_zero(), "and is no billed money");
 }
 
-/// Such a kind may tell a price all the same: an agent turn that is not a stream does.
+/// Such a kind may report a price all the same: an agent turn that is not a stream does.
 #[test]
 fn a_kind_without_a_price_so_far_counts_with_four_times_what_is_held() {
     let mut bench = Bench::new(rules(limits(None, Some(100)), &[], 10));
@@ -343,7 +343,7 @@ fn a_cap_of_zero_allows_nothing_and_one_of_another_app_does_not_count() {
 }
 
 #[test]
-fn a_new_window_begins_with_nothing_spent_and_who_waits_is_told() {
+fn a_new_window_begins_with_nothing_spent_and_admits_a_waiting_request() {
     let mut bench = Bench::new(rules(limits(Some(100), None), &[], 0));
     bench.buy("a", 100);
     bench.refused("a");
@@ -403,7 +403,7 @@ fn a_repeat_takes_the_charge_over_and_passes_at_the_cap() {
 }
 
 #[test]
-fn while_a_repeat_of_what_is_held_is_under_way_nobody_is_refused_for_what_it_may_free() {
+fn while_a_repeat_is_under_way_requests_wait_for_the_held_amount_that_it_may_free() {
     let mut bench = Bench::new(rules(limits(Some(100), None), &[], 0));
     bench.buy("a", 50);
     let (doubtful, _) = bench.admitted("a");
@@ -412,7 +412,7 @@ fn while_a_repeat_of_what_is_held_is_under_way_nobody_is_refused_for_what_it_may
         panic!("a repeat passes");
     };
     let Became::Waits(waiting) = bench.ask("a") else {
-        panic!("50 are billed, 50 held, and the repeat may tell that they are not owed");
+        panic!("50 are billed, 50 held, and the repeat may show that they are not owed");
     };
     bench.end(repeat, "a", DOUBT);
     assert!(
@@ -446,17 +446,17 @@ fn a_body_larger_than_all_before_is_taken_to_cost_more() {
 }
 
 #[test]
-fn apps_take_turns_and_nobody_overtakes_within_one() {
+fn apps_take_turns_and_the_requests_of_one_keep_their_order() {
     let mut bench = Bench::new(rules(limits(None, Some(1_000)), &[], 0));
     bench.buy("a", 200);
     bench.buy("b", 200);
     let (mut running, mut app) = (bench.admitted("a").0, "a");
     let mut waiting = Vec::new();
-    for who in ["a", "a", "a", "b", "b"] {
-        let Became::Waits(entry) = bench.ask(who) else {
+    for name in ["a", "a", "a", "b", "b"] {
+        let Became::Waits(entry) = bench.ask(name) else {
             panic!("600 left and up to 800 under way");
         };
-        waiting.push((entry, who));
+        waiting.push((entry, name));
     }
     let mut order = Vec::new();
     while !waiting.is_empty() {
@@ -484,7 +484,7 @@ impl Bench {
 }
 
 #[test]
-fn a_freeze_refuses_who_waits_and_an_edited_or_raised_cap_keeps_what_was_spent() {
+fn a_freeze_refuses_waiting_requests_and_an_edited_or_raised_cap_keeps_what_was_spent() {
     let mut bench = Bench::new(rules(limits(None, Some(1_000)), &[], 0));
     bench.buy("a", 300);
     let (running, _) = bench.admitted("a");

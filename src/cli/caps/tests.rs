@@ -2,7 +2,7 @@ use super::*;
 use serde_json::json;
 
 #[test]
-fn the_table_tells_what_is_spent_held_reserved_left_and_the_worst_case() {
+fn the_table_shows_what_is_spent_held_reserved_left_and_the_worst_case() {
     let view = json!({
         "time_zone": "Europe/Berlin",
         "caps": [

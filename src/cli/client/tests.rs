@@ -60,7 +60,7 @@ async fn a_unix_socket_answers_and_a_long_body_is_refused() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_a_connect_error_that_names_the_address() {
+async fn a_missing_daemon_is_a_connect_error_that_names_the_address() {
     let client = Client::new(ListenAddr::Unix("/nonexistent/admin.sock".into()));
 
     let error = client.get("/").await.unwrap_err();
@@ -73,14 +73,17 @@ async fn nobody_listening_is_a_connect_error_that_names_the_address() {
 }
 
 #[tokio::test]
-async fn who_hangs_is_not_waited_for_and_a_stream_is_never_cut() {
+async fn a_hanging_daemon_is_not_waited_for_and_a_stream_is_never_cut() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = Client::new(ListenAddr::Tcp(listener.local_addr().unwrap()));
     let client = client.answering_within(Duration::from_millis(200));
 
     // Accepted by the system alone: no process accepts.
     let silent = client.get("/").await.unwrap_err();
-    assert!(silent.means_silence() && !silent.means_nobody(), "{silent}");
+    assert!(
+        silent.means_silence() && !silent.means_no_daemon(),
+        "{silent}"
+    );
     assert!(
         silent
             .to_string()

@@ -38,7 +38,7 @@ fn timeline_of(others: &Value) -> String {
 }
 
 #[test]
-fn an_entry_is_told_in_the_order_in_which_it_happened() {
+fn an_entry_is_printed_in_the_order_in_which_it_happened() {
     assert_eq!(
         timeline_of(&json!({})),
         "entry         018f3c00-0000-7000-8000-000000000001\n\
@@ -132,7 +132,7 @@ fn an_answer_that_was_not_received_says_so_and_where_its_key_went() {
 }
 
 #[test]
-fn a_purchase_of_one_entry_is_not_told_twice() {
+fn a_purchase_of_one_entry_is_not_printed_twice() {
     let line = |end: &str, billed: Value, state: &str| {
         json!({"id": format!("018f3c00-0000-7000-8000-00000000000{end}"),
                "at": null, "at_ms": 1_700_000_000_000_u64, "app": "notes", "operation": "chat",

@@ -13,7 +13,7 @@ async fn daemon_of(state_dir: &str) -> ListenAddr {
 }
 
 /// A port of loopback without a listener.
-async fn nobody() -> ListenAddr {
+async fn unheard() -> ListenAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     ListenAddr::Tcp(listener.local_addr().expect("an address"))
 }
@@ -22,18 +22,18 @@ async fn nobody() -> ListenAddr {
 async fn the_default_address_is_asked_where_no_daemon_is_at_the_configured_ones() {
     const OURS: &str = "/nowhere/ours";
     const THEIRS: &str = "/nowhere/theirs";
-    let (ours, theirs, nobody) = (
+    let (ours, theirs, unheard) = (
         daemon_of(OURS).await,
         daemon_of(THEIRS).await,
-        nobody().await,
+        unheard().await,
     );
     for (what, configured, state_dir_in_file, default, is_refused) in [
-        ("a port of its own", Some(&nobody), false, &theirs, true),
+        ("a port of its own", Some(&unheard), false, &theirs, true),
         ("no port", None, false, &theirs, true),
         ("its daemon is there", Some(&ours), false, &theirs, false),
         (
             "the file names its ledger",
-            Some(&nobody),
+            Some(&unheard),
             true,
             &theirs,
             false,
@@ -48,12 +48,12 @@ async fn the_default_address_is_asked_where_no_daemon_is_at_the_configured_ones(
         ("both are another's", Some(&theirs), false, &ours, true),
         (
             "the default is its daemon",
-            Some(&nobody),
+            Some(&unheard),
             false,
             &ours,
             false,
         ),
-        ("nobody is there", Some(&nobody), false, &nobody, false),
+        ("no daemon is there", Some(&unheard), false, &unheard, false),
     ] {
         let overrides = Overrides {
             state_dir: Some(PathBuf::from(OURS)),
@@ -62,8 +62,8 @@ async fn the_default_address_is_asked_where_no_daemon_is_at_the_configured_ones(
         let mut place = Whereabouts::find(&overrides, &Env::default()).expect("defaults");
         place.state_dir_in_file = state_dir_in_file;
         place.admin = configured.cloned().into_iter().collect();
-        let told = must_be_its_daemons(&place, default).await;
-        match told {
+        let checked = must_be_its_daemons(&place, default).await;
+        match checked {
             Ok(()) => assert!(!is_refused, "{what}"),
             Err(error) => {
                 let words = error.to_string();

@@ -153,10 +153,10 @@ fn a_key_given_as_the_path_of_its_file_is_not_shown() {
         "/etc/sk-test-0123456789abcdef",
     ] {
         let error = ApiKey::from_file(Path::new(secret), KeyFile::Plain).unwrap_err();
-        let told = format!("{error} {error:?}");
-        assert!(told.contains("it looks like a key"), "{told}");
+        let text = format!("{error} {error:?}");
+        assert!(text.contains("it looks like a key"), "{text}");
         for piece in secret.split('/').filter(|piece| piece.len() > 4) {
-            assert!(!told.contains(piece) || piece == "etc", "{told}");
+            assert!(!text.contains(piece) || piece == "etc", "{text}");
         }
     }
 }

@@ -11,7 +11,7 @@ fn refusal(path: &Path) -> String {
 }
 
 #[test]
-fn what_is_no_file_is_told_by_its_kind_and_not_waited_for() {
+fn what_is_no_file_is_refused_by_its_kind_and_not_waited_for() {
     let directory = TempDir::new().unwrap();
     let fifo = directory.path().join("fifo");
     mkfifoat(CWD, &fifo, Mode::RUSR | Mode::WUSR).unwrap();

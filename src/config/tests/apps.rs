@@ -79,7 +79,7 @@ fn an_app_is_what_its_table_says() {
         [format!("{file}:14"), format!("{file}:25")]
     );
 
-    // Who only looks needs no right to the token.
+    // A command that only reads needs no right to the token.
     fs::remove_file(place.path("token")).unwrap();
     let flags = place.flags(
         "[upstream]\n[ledger]\nstate_dir = \"/s\"\n[[app]]\nname = \"a\"\ntoken_file = \"token\"\n",
@@ -291,7 +291,7 @@ fn the_number_of_apps_has_a_limit() {
 }
 
 #[test]
-fn an_app_that_nobody_can_show_to_be_is_told_and_taken() {
+fn an_app_without_token_or_user_is_accepted_with_a_warning() {
     let place = Fixture::new();
     token(&place, "token", TOKEN);
     let config = place

@@ -1,7 +1,7 @@
 //! Usage in a file, so that a start need not read the journal of a month again.
 //!
 //! Promise: written whole or not at all, sealed with a checksum, and believed only for the ledger and
-//! up to the record it names; without it the journal tells the same. It never says less than the
+//! up to the record it names; without it the journal gives the same. It never says less than the
 //! journal up to that record.
 
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::protocol::Operation;
 
 const NAME: &str = "usage";
 const START: &[u8] = br#"{"kind":"usage""#;
-/// 1 had one price of each receipt, the larger of the two. It stands for both: what was compacted the journal
-/// tells no better.
+/// 1 had one price of each receipt, the larger of the two. It stands for both: the journal has
+/// nothing better of what was compacted.
 const FORMAT: u32 = 2;
 const FORMAT_OF_ONE_PRICE: u32 = 1;
 

@@ -3,9 +3,9 @@
 //!
 //! With `Durability::Power` room is made ahead: behind the last line stand newlines, which the next lines
 //! overwrite. A sync of a file whose length stays is one write to the disk, and waits for no other file; one of a
-//! file that grows also writes its inode, in a block that it shares with other files and their writers. Measured:
-//! half the CPU and an eightieth of the 99th percentile while others write. A reader takes the newlines for the
-//! end (`segments`); an orderly stop and a full segment leave none.
+//! file that grows also writes its inode, in a block that it shares with other files and their writers. Measured on a
+//! busy disk: a 99th percentile of 0.2 ms instead of 7 to 10 ms. A reader takes the newlines for
+//! the end (`segments`); an orderly stop and a full segment leave none.
 //!
 //! Promise: what `append` returned for is in the file, and with `Durability::Power` on the disk. A
 //! failed write or sync is final: the caller drops this and opens the journal again.

@@ -116,7 +116,7 @@ fn a_key_is_sought_by_its_text_its_hash_and_what_was_written_before() {
 }
 
 #[test]
-fn an_organization_is_its_key_at_its_address_and_tells_neither() {
+fn an_organization_is_a_keyed_hash_of_its_key_and_address() {
     let of = |address, key: &[u8]| Organization::of(&SECRET, address, key);
     let one = of("https://a.example", b"Bearer sk-1");
 

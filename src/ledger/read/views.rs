@@ -73,7 +73,7 @@ pub struct EntryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio_ms: Option<u64>,
     pub attempts: Vec<Attempt>,
-    /// Who left or broke off before the answer was settled.
+    /// The side that left or broke off before the answer was settled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<Closed>,
     /// What an earlier attempt's head reported before its body broke.

@@ -112,10 +112,10 @@ fn a_record_reads_back_as_it_was_written() {
     }
 }
 
-/// What tells of deliveries came later: lines without it read as those of an older bursar, and the
+/// The fields about deliveries came later: lines without them read as those of an older bursar, and the
 /// common case costs few bytes.
 #[test]
-fn what_tells_of_deliveries_may_be_absent() {
+fn the_fields_about_deliveries_may_be_absent() {
     let outcome = |delivery| Outcome {
         delivery,
         ..ended(id(), AttemptEnd::Answered, billed(1))

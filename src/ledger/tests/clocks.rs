@@ -1,4 +1,4 @@
-//! Clocks that are set: what a key has told, and the day that money counts for, stay as they were.
+//! Clocks that are set: what was reported under a key, and the day that money counts for, stay as they were.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

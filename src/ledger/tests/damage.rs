@@ -112,7 +112,7 @@ async fn a_flipped_bit_in_the_note_of_a_stop_loses_no_record() {
 }
 
 #[tokio::test]
-async fn when_nothing_tells_how_far_the_journal_reached_that_is_told() {
+async fn when_nothing_shows_how_far_the_journal_reached_that_is_reported() {
     let (bench, lines) = ten().await;
     fs::write(bench.segment(1), lines[..=15].concat()).unwrap();
     forget_index(&bench);

@@ -214,7 +214,7 @@ pub(crate) async fn begin(ledger: &Ledger, key: Option<&str>) -> EntryId {
     id
 }
 
-/// From now on the process dies, as by kill -9, right after its next answer: the index is not told.
+/// From now on the process dies, as by kill -9, right after its next answer: the index is not updated.
 pub(crate) fn kill_after_next(ledger: &Ledger) {
     ledger.kill_after_next();
 }

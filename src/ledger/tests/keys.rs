@@ -84,7 +84,7 @@ async fn an_older_bursars_ledger_opens_and_stays_right() {
     assert_eq!(in_doubt_now(&totals, InDoubt::NoResponse), 2);
     assert_eq!(in_doubt_now(&totals, InDoubt::Crash), 1);
 
-    // Only who asks for the same under the same key is charged already.
+    // Only the same request under the same key is charged already.
     let story = "Write a long story. ".repeat(60);
     for (key, prompt, wanted) in [
         ("fixture-short", "hi", true),
@@ -98,7 +98,7 @@ async fn an_older_bursars_ledger_opens_and_stays_right() {
         (&long, &story, true),
     ] {
         let is_charged = is_charged(&ledger, key, 7, &chat(prompt)).await;
-        // The last one cannot be told: such lines stand for either.
+        // Of the last one it cannot be known: such lines stand for either.
         assert_eq!(is_charged, wanted, "{key:.20} {prompt:.20}");
     }
 
@@ -108,8 +108,8 @@ async fn an_older_bursars_ledger_opens_and_stays_right() {
     }
     // What was in doubt stays so: the amount may be another organization's.
     for (key, prompt) in [("fixture-doubt", "lost"), (&lost, "lost too")] {
-        let told = buy_own(&ledger, key, 7, &chat(prompt), billed(30)).await;
-        assert_eq!(told.state, settled(30), "{key:.20}");
+        let settlement = buy_own(&ledger, key, 7, &chat(prompt), billed(30)).await;
+        assert_eq!(settlement.state, settled(30), "{key:.20}");
     }
     let dear = buy_own(&ledger, &old.hash, 7, &chat("dear"), billed(500)).await;
     assert_eq!(dear.state, settled(500));
@@ -169,7 +169,7 @@ async fn no_text_is_taken_for_the_hash_of_a_long_key() {
 async fn i3_the_same_own_key_of_another_organization_is_another_purchase() {
     let bench = Bench::new();
     let mut ledger = bench.open();
-    for (organization, told, state) in [
+    for (organization, receipt, state) in [
         (1, billed(60), settled(60)),
         (2, billed(70), settled(70)),
         (1, replay(), State::Replayed),
@@ -179,7 +179,7 @@ async fn i3_the_same_own_key_of_another_organization_is_another_purchase() {
         let is_repeat = state == State::Replayed;
         let is_charged = is_charged(&ledger, "mine", organization, b"{}").await;
         assert_eq!(is_charged, is_repeat, "{organization}");
-        let settlement = buy_own(&ledger, "mine", organization, b"{}", told).await;
+        let settlement = buy_own(&ledger, "mine", organization, b"{}", receipt).await;
         assert_eq!(settlement.state, state, "{organization}");
         // What was read back knows it, too.
         ledger.close().await;
@@ -193,13 +193,13 @@ async fn i3_the_same_own_key_of_another_organization_is_another_purchase() {
 async fn i3_a_reordered_body_repeats_and_a_different_one_is_added() {
     let bench = Bench::new();
     let ledger = bench.open();
-    for (body, told, state) in [
+    for (body, receipt, state) in [
         (&br#"{"a":1,"b":2}"#[..], billed(60), settled(60)),
         (br#"{ "b": 2, "a": 1 }"#, billed(60), State::Replayed),
         (br#"{"a":1,"b":3}"#, billed(2_000_000), settled(2_000_000)),
         (br#"{"a":1,"b":4}"#, replay(), State::Replayed),
     ] {
-        let settlement = buy_own(&ledger, "mine", 1, body, told).await;
+        let settlement = buy_own(&ledger, "mine", 1, body, receipt).await;
         assert_eq!(settlement.state, state, "{}", String::from_utf8_lossy(body));
     }
     assert_eq!(ledger.totals().billed().to_string(), "$2.000060");

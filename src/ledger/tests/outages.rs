@@ -29,13 +29,13 @@ async fn an_outcome_that_outlasts_its_request_is_written_when_the_ledger_can_be_
         let bench = Bench::new();
         let ledger = bench.open();
         let id = begin(&ledger, Some("k")).await;
-        let told = ended(id, AttemptEnd::Answered, billed(40));
+        let outcome = ended(id, AttemptEnd::Answered, billed(40));
 
         for keep in kept {
             bench.fail_next_write(*keep, errno);
         }
-        let first = ledger.settle(told.clone()).await;
-        ledger.settle_later(told.clone()).unwrap();
+        let first = ledger.settle(outcome.clone()).await;
+        ledger.settle_later(outcome.clone()).unwrap();
         let during = ledger.health().waiting;
         let mut rounds = 0;
         while ledger.health().waiting > 0 {
@@ -45,8 +45,8 @@ async fn an_outcome_that_outlasts_its_request_is_written_when_the_ledger_can_be_
             assert!(rounds < 20, "{:?}", ledger.health());
         }
         bench.clock.advance(Duration::from_secs(1));
-        let again = ledger.settle(told.clone()).await;
-        ledger.settle_later(told).unwrap();
+        let again = ledger.settle(outcome.clone()).await;
+        ledger.settle_later(outcome).unwrap();
         let _ = ledger.reconcile_run("nobody's", MicroUsd::ZERO).await;
         let totals = ledger.totals();
         ledger.close().await;
@@ -68,16 +68,16 @@ async fn an_outcome_that_waits_is_written_at_close_without_a_pause() {
     let bench = Bench::new();
     let ledger = bench.open();
     let id = begin(&ledger, None).await;
-    let told = ended(id, AttemptEnd::Answered, billed(40));
+    let outcome = ended(id, AttemptEnd::Answered, billed(40));
 
     bench.fail_next_write(0, EIO);
-    let first = ledger.settle(told.clone()).await;
-    ledger.settle_later(told.clone()).unwrap();
+    let first = ledger.settle(outcome.clone()).await;
+    ledger.settle_later(outcome.clone()).unwrap();
     ledger.close().await;
 
     assert!(matches!(first, Err(LedgerError::Io { .. })));
     assert!(matches!(
-        ledger.settle_later(told),
+        ledger.settle_later(outcome),
         Err(LedgerError::Closed)
     ));
     assert_eq!(bench.open().totals().billed().get(), 40);
@@ -119,14 +119,14 @@ async fn i11_outcomes_that_find_no_room_to_wait_are_counted() {
     let bench = Bench::new();
     let ledger = bench.open();
     let id = begin(&ledger, None).await;
-    let told = ended(id, AttemptEnd::Answered, billed(40));
+    let outcome = ended(id, AttemptEnd::Answered, billed(40));
     bench.fail_next_write(0, EIO);
-    ledger.settle(told.clone()).await.unwrap_err();
+    ledger.settle(outcome.clone()).await.unwrap_err();
 
     for _ in 0..OUTCOMES_MAX {
-        ledger.settle_later(told.clone()).unwrap();
+        ledger.settle_later(outcome.clone()).unwrap();
     }
-    let beyond = ledger.settle_later(told);
+    let beyond = ledger.settle_later(outcome);
     let unwritten = ledger.health();
     ledger.close().await;
 
@@ -144,20 +144,20 @@ async fn while_the_sync_of_the_file_read_back_fails_nothing_is_acknowledged() {
     })
     .unwrap();
     let id = begin(&ledger, None).await;
-    let told = ended(id, AttemptEnd::Answered, billed(40));
+    let outcome = ended(id, AttemptEnd::Answered, billed(40));
 
     // The line is in the file; neither its own sync nor that of the re-opened file succeeds.
     bench.fail_next_sync(EIO);
     bench.fail_next_sync(EIO);
-    let first = ledger.settle(told.clone()).await;
+    let first = ledger.settle(outcome.clone()).await;
     bench.clock.advance(Duration::from_secs(1));
-    let second = ledger.settle(told.clone()).await;
+    let second = ledger.settle(outcome.clone()).await;
     let meanwhile = (
         ledger.health().is_writable(),
         ledger.totals().billed().get(),
     );
     bench.clock.advance(Duration::from_secs(1));
-    let third = ledger.settle(told).await;
+    let third = ledger.settle(outcome).await;
 
     assert!(matches!(first, Err(LedgerError::Io { .. })));
     assert!(matches!(second, Err(LedgerError::Unavailable { .. })));

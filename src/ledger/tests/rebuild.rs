@@ -102,8 +102,8 @@ async fn requests_are_served_and_keys_known_while_the_journal_is_added_up() {
     assert_eq!(totals.requests(), summed(&bench).requests);
     assert_eq!(ledger.waiting_runs().borrow().len(), 1);
     assert!(ledger.index().is_some());
-    let told = ledger.spend(None, None, &[], &TimeZone::UTC).unwrap();
-    assert_eq!(told.total, summed(&bench));
+    let sums = ledger.spend(None, None, &[], &TimeZone::UTC).unwrap();
+    assert_eq!(sums.total, summed(&bench));
     ledger.close().await;
     assert!(verify(&bench.state()).unwrap().ok);
     assert_eq!(anew(&bench).await, *totals);
@@ -172,8 +172,8 @@ async fn a_runs_price_that_comes_while_the_journal_is_added_up_is_not_lost() {
     assert_eq!(ledger.reconcile_run("run-1", price).await.unwrap(), None);
     assert!(ledger.waiting_runs().borrow().is_empty());
     assert_eq!(ledger.totals().billed().get(), 5 * 55 + 50 + 33);
-    let told = ledger.spend(None, None, &[], &TimeZone::UTC).unwrap();
-    assert_eq!(told.total, summed(&bench));
+    let sums = ledger.spend(None, None, &[], &TimeZone::UTC).unwrap();
+    assert_eq!(sums.total, summed(&bench));
     ledger.close().await;
     assert!(verify(&bench.state()).unwrap().ok);
 }
@@ -195,18 +195,18 @@ async fn records_that_were_cut_off_are_missing_after_the_sums_are_whole() {
     until_whole(&ledger).await;
     buy(&ledger, None, billed(100)).await;
     ledger.index().unwrap();
-    let told = ledger.spend(None, None, &[], &TimeZone::UTC).unwrap();
+    let sums = ledger.spend(None, None, &[], &TimeZone::UTC).unwrap();
     ledger.close().await;
     let journal = spend(&bench.state(), None, None, &[], &TimeZone::UTC).unwrap();
     assert_eq!(
         (journal.damaged, journal.total.billed_micro_usd.get()),
         (1, 110)
     );
-    assert_eq!(told, journal);
+    assert_eq!(sums, journal);
     let ledger = bench.open();
     assert_eq!(ledger.health().index_rebuilds, 0, "nothing new is missing");
-    let told = ledger.spend(None, None, &[], &TimeZone::UTC).unwrap();
-    assert_eq!(told, journal);
+    let sums = ledger.spend(None, None, &[], &TimeZone::UTC).unwrap();
+    assert_eq!(sums, journal);
 }
 
 /// An entry in flight that lies further back than what a start reads.
@@ -306,12 +306,12 @@ async fn an_index_that_is_doubted_when_the_journal_is_opened_again_is_made_anew(
     buy(&ledger, None, billed(7)).await;
 
     assert_eq!(ledger.health().index_rebuilds, 1);
-    let told = ledger.spend(None, None, &[], &TimeZone::UTC).unwrap();
+    let sums = ledger.spend(None, None, &[], &TimeZone::UTC).unwrap();
     assert_eq!(
-        told,
+        sums,
         spend(&bench.state(), None, None, &[], &TimeZone::UTC).unwrap()
     );
-    assert_eq!(told.total.billed_micro_usd.get(), 12);
+    assert_eq!(sums.total.billed_micro_usd.get(), 12);
     ledger.close().await;
     assert!(verify(&bench.state()).unwrap().ok);
 }

@@ -95,8 +95,8 @@ async fn i11_when_the_memory_is_full_requests_are_refused_and_no_outcome_is_drop
         .intend(intent(ledger.new_entry_id(), bench.clock.wall_ms(), None))
         .await;
     for id in &ids {
-        let told = ended(*id, AttemptEnd::Answered, billed(1));
-        ledger.settle(told).await.unwrap();
+        let outcome = ended(*id, AttemptEnd::Answered, billed(1));
+        ledger.settle(outcome).await.unwrap();
     }
     let unwritten = ledger.health();
     write_what_waits(&bench, &ledger).await;

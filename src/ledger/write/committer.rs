@@ -386,7 +386,7 @@ impl Committer {
         self.finish(batch)
     }
 
-    /// Tells how far the journal reaches, for the day when its end is cut off.
+    /// Notes how far the journal reaches, for the day when its end is cut off.
     pub fn write_mark(&mut self) {
         if let Some(loaded) = &mut self.loaded
             && let Err(error) = loaded.journal.mark()

@@ -185,7 +185,7 @@ pub fn load(
         report.extend_to(Some(known_seq));
     }
     if kept_seq >= journal_next_seq {
-        // It tells of records that are lost.
+        // It contains records that are lost.
         tracing::warn!("the file `usage` reaches beyond the journal; the journal decides");
         let usage = read_ended(state.path(), now_ms)?;
         let last_seq = report.next_seq.saturating_sub(1);
@@ -200,7 +200,7 @@ pub fn load(
     if !is_end_known && report.last_seq.is_some() {
         tracing::error!(
             after_seq = report.last_seq,
-            "neither the journal's mark nor the index tells how far the journal reached; see \
+            "neither the journal's mark nor the index shows how far the journal reached; see \
              `bursar ledger verify`"
         );
         note_lost(state, report.next_seq)?;

@@ -20,7 +20,7 @@ fn spanned(body: &str) -> Option<&str> {
 }
 
 #[test]
-fn a_request_tells_its_model_and_whether_it_streams() {
+fn model_and_stream_are_read_from_a_request() {
     // Body; model; bytes of its value; stream.
     let table = [
         (
@@ -91,7 +91,7 @@ fn a_long_model_is_cut_for_the_ledger_and_not_for_the_edit() {
 }
 
 #[test]
-fn bytes_that_are_no_json_tell_nothing() {
+fn nothing_is_read_from_bytes_that_are_no_json() {
     for body in [
         &b"\xff\xfe"[..],
         b"{\"model\":\"\xff\"}",
@@ -143,7 +143,7 @@ fn a_span_outside_the_body_changes_nothing() {
 }
 
 #[test]
-fn a_chat_answer_tells_its_usage() {
+fn usage_is_read_from_a_chat_answer() {
     let answer = AnswerPeek::read(
         br#"{"id":"c","choices":[{"usage":{"prompt_tokens":9}}],"usage":{"prompt_tokens":11,"completion_tokens":4,"total_tokens":15,"details":{"prompt_tokens":1}}}"#,
     );
@@ -162,7 +162,7 @@ fn a_chat_answer_tells_its_usage() {
 }
 
 #[test]
-fn a_count_is_a_plain_integer_or_not_told() {
+fn a_count_is_a_plain_integer_or_absent() {
     for count in [
         "1.0",
         "1e3",
@@ -295,7 +295,7 @@ fn a_run_is_read_from_its_envelope() {
 }
 
 #[test]
-fn a_run_id_that_could_not_stand_in_a_path_is_not_told() {
+fn a_run_id_that_could_not_stand_in_a_path_is_not_taken() {
     let longest = "r".repeat(128);
     for id in ["run-1", "a.b_c:d", &longest] {
         let body = format!(r#"{{"run_id":"{id}","run":{{"id":"{id}","status":"running"}}}}"#);

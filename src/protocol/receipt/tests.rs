@@ -24,7 +24,7 @@ fn usd(micro_usd: u64) -> Reported<MicroUsd> {
 }
 
 #[test]
-fn a_json_answer_tells_its_whole_receipt() {
+fn the_whole_receipt_is_read_from_the_headers_of_a_json_answer() {
     let receipt = read(&[
         ("Content-Type", "application/json"),
         ("X-Service-Billed", "1234"),
@@ -98,7 +98,7 @@ const PLACES: [ReceiptSource; 3] = [
     ReceiptSource::Body,
 ];
 
-fn tell(receipt: &mut Receipt, place: ReceiptSource, value: &str) {
+fn report(receipt: &mut Receipt, place: ReceiptSource, value: &str) {
     let names = names();
     match place {
         ReceiptSource::Header => receipt.add_billed(amount(value.as_bytes()), place),
@@ -110,7 +110,7 @@ fn tell(receipt: &mut Receipt, place: ReceiptSource, value: &str) {
 }
 
 #[test]
-fn i3_the_first_positive_amount_stands_wherever_two_are_told() {
+fn i3_the_first_positive_amount_stands_wherever_two_are_reported() {
     // The first and the second value; which one counts; whether they contradict each other.
     let table: [(&str, &str, Reported<MicroUsd>, usize, u32); 16] = [
         ("12", "12", usd(12), 0, 0),
@@ -140,8 +140,8 @@ fn i3_the_first_positive_amount_stands_wherever_two_are_told() {
         {
             let name = format!("{first:?} in {place:?}, {second:?} in {other:?}");
             let mut receipt = Receipt::default();
-            tell(&mut receipt, place, first);
-            tell(&mut receipt, other, second);
+            report(&mut receipt, place, first);
+            report(&mut receipt, other, second);
             let source = [place, other][stands];
             assert_eq!(receipt.billed, billed, "{name}");
             assert_eq!(receipt.source, Some(source), "{name}");
@@ -246,7 +246,7 @@ fn a_specialist_that_could_not_be_a_metric_label_is_dropped() {
 }
 
 #[test]
-fn a_missing_escalated_is_false_only_where_the_route_is_told() {
+fn a_missing_escalated_is_false_only_where_the_route_is_reported() {
     let served = ("x-service-served-by", "specialist");
     let billed = ("x-service-billed", "1");
     let stream = ("content-type", "Text/Event-Stream; charset=utf-8");
@@ -318,7 +318,7 @@ fn only_the_exact_word_true_is_a_replay() {
 }
 
 #[test]
-fn comments_fill_in_what_headers_did_not_tell() {
+fn comments_fill_in_what_headers_lack() {
     let names = names();
     let mut receipt = read(&[("content-type", "text/event-stream")]);
 
@@ -346,7 +346,7 @@ fn comments_fill_in_what_headers_did_not_tell() {
 }
 
 #[test]
-fn what_headers_told_stands_against_comments() {
+fn headers_win_over_comments() {
     let names = names();
     let mut receipt = read(&[
         ("x-service-billed", "5"),
@@ -400,7 +400,7 @@ fn comment_names_match_exactly() {
 }
 
 #[test]
-fn a_body_amount_is_a_receipt_when_no_header_told_one() {
+fn a_body_amount_is_a_receipt_when_no_header_has_one() {
     let mut receipt = Receipt::default();
     receipt.absorb_body_cost(Reported::Absent);
     assert_eq!(receipt, Receipt::default());
@@ -411,8 +411,8 @@ fn a_body_amount_is_a_receipt_when_no_header_told_one() {
         (usd(40), Some(ReceiptSource::Body))
     );
 
-    let mut told_by_header = read(&[("x-service-billed", "41")]);
-    told_by_header.absorb_body_cost(usd(40));
-    assert_eq!(told_by_header.billed, usd(41));
-    assert_eq!(told_by_header.conflicting_amounts, 1);
+    let mut billed_in_header = read(&[("x-service-billed", "41")]);
+    billed_in_header.absorb_body_cost(usd(40));
+    assert_eq!(billed_in_header.billed, usd(41));
+    assert_eq!(billed_in_header.conflicting_amounts, 1);
 }

@@ -6,7 +6,7 @@ mod any_chunking;
 
 /// An owned [`SseEvent`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Told {
+enum OwnedEvent {
     Comment(String, String),
     Usage(Usage),
     Event(String),
@@ -15,7 +15,7 @@ enum Told {
 /// The result of a stream fed in given chunks.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
-    told: Vec<Told>,
+    events: Vec<OwnedEvent>,
     /// Bytes that flowed, and bytes held at the end.
     flowed: Vec<u8>,
     held: Vec<u8>,
@@ -26,13 +26,13 @@ struct Outcome {
 fn run<'a>(kind: StreamKind, chunks: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
     let mut scanner = SseScanner::new(kind);
     let mut hold_back = HoldBack::new();
-    let (mut told, mut flowed, mut done, mut fed) = (Vec::new(), Vec::new(), false, 0);
+    let (mut events, mut flowed, mut done, mut fed) = (Vec::new(), Vec::new(), false, 0);
     for chunk in chunks {
         let scan = scanner.feed(chunk, &mut |event| {
-            told.push(match event {
-                SseEvent::Comment { name, value } => Told::Comment(text(name), text(value)),
-                SseEvent::Usage(usage) => Told::Usage(usage),
-                SseEvent::Event(name) => Told::Event(name.to_owned()),
+            events.push(match event {
+                SseEvent::Comment { name, value } => OwnedEvent::Comment(text(name), text(value)),
+                SseEvent::Usage(usage) => OwnedEvent::Usage(usage),
+                SseEvent::Event(name) => OwnedEvent::Event(name.to_owned()),
             });
         });
         fed += chunk.len();
@@ -49,7 +49,7 @@ fn run<'a>(kind: StreamKind, chunks: impl IntoIterator<Item = &'a [u8]>) -> Outc
         assert_eq!(hold_back.len(), scan.hold);
     }
     Outcome {
-        told,
+        events,
         flowed,
         held: hold_back.take().unwrap_or_default().to_vec(),
         done,
@@ -65,12 +65,12 @@ fn whole(kind: StreamKind, stream: &str) -> Outcome {
     run(kind, [stream.as_bytes()])
 }
 
-fn comment(name: &str, value: &str) -> Told {
-    Told::Comment(name.to_owned(), value.to_owned())
+fn comment(name: &str, value: &str) -> OwnedEvent {
+    OwnedEvent::Comment(name.to_owned(), value.to_owned())
 }
 
-fn usage(prompt: u64, completion: u64) -> Told {
-    Told::Usage(Usage {
+fn usage(prompt: u64, completion: u64) -> OwnedEvent {
+    OwnedEvent::Usage(Usage {
         prompt_tokens: Some(prompt),
         completion_tokens: Some(completion),
         total_tokens: Some(prompt + completion),
@@ -90,7 +90,7 @@ data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":5,\"t
 : service-route-version 2026-05-01.3\n\n\
 data: [DONE]\n\n";
 
-fn chat_told() -> Vec<Told> {
+fn chat_events() -> Vec<OwnedEvent> {
     vec![
         comment("keep-alive", ""),
         usage(7, 5),
@@ -118,7 +118,7 @@ fn receipts_and_the_end_mark_are_found_at_every_chunk_border() {
     ] {
         let bytes = stream.as_bytes();
         let one_chunk = run(StreamKind::Data, [bytes]);
-        assert_eq!(one_chunk.told, chat_told());
+        assert_eq!(one_chunk.events, chat_events());
         assert!(one_chunk.done && one_chunk.clean_end);
         assert!(one_chunk.held.starts_with(b"data:"));
         assert_eq!(
@@ -151,8 +151,8 @@ fn named_events_are_found_at_every_chunk_border_and_nothing_is_held() {
         for border in 0..=bytes.len() {
             let (before, after) = bytes.split_at(border);
             let outcome = run(StreamKind::NamedEvents, [before, after]);
-            let names = ["progress", "complete"].map(|name| Told::Event(name.to_owned()));
-            assert_eq!(outcome.told, names);
+            let names = ["progress", "complete"].map(|name| OwnedEvent::Event(name.to_owned()));
+            assert_eq!(outcome.events, names);
             assert_eq!(outcome.held, b"");
             assert!(outcome.clean_end && !outcome.done);
         }
@@ -244,12 +244,12 @@ fn the_end_mark_counts_without_its_line_end_and_with_anything_behind_it() {
 }
 
 #[test]
-fn what_comes_behind_the_end_mark_tells_nothing_and_its_bytes_are_held() {
+fn nothing_is_read_behind_the_end_mark_and_its_bytes_are_held() {
     let stream = "data: {}\n\ndata: [DONE]\n\n: service-billed-micro-usd 9\n\ndata: {\"usage\":{\"prompt_tokens\":9}}\n\ndata: [DONE]\n\n";
 
     let outcome = whole(StreamKind::Data, stream);
 
-    assert_eq!(outcome.told, []);
+    assert_eq!(outcome.events, []);
     assert_eq!(outcome.flowed, b"data: {}\n\n");
 }
 
@@ -273,13 +273,13 @@ fn a_receipt_counts_only_as_a_whole_line_at_its_beginning() {
     for stream in none {
         for size in [1, 4, 100] {
             let outcome = run(StreamKind::Data, stream.as_bytes().chunks(size));
-            assert_eq!(outcome.told, [], "{stream:?} by {size}");
+            assert_eq!(outcome.events, [], "{stream:?} by {size}");
         }
     }
 }
 
 #[test]
-fn comments_are_told_as_they_stand() {
+fn comments_are_reported_as_they_stand() {
     let table = [
         (": n v\n", comment("n", "v")),
         (": n v\r\n", comment("n", "v")),
@@ -296,7 +296,7 @@ fn comments_are_told_as_they_stand() {
         for size in [1, 2, 100] {
             let outcome = run(StreamKind::Data, stream.as_bytes().chunks(size));
             assert_eq!(
-                outcome.told,
+                outcome.events,
                 std::slice::from_ref(&expected),
                 "{stream:?} by {size}"
             );
@@ -313,9 +313,9 @@ fn a_comment_of_256_bytes_is_read_and_a_longer_one_is_not() {
             let stream = format!("{line}{line_end}: after it\n");
             let outcome = run(StreamKind::Data, stream.as_bytes().chunks(size));
             let after = comment("after", "it");
-            assert!(outcome.told.contains(&after));
+            assert!(outcome.events.contains(&after));
             assert_eq!(
-                outcome.told.len(),
+                outcome.events.len(),
                 if read { 2 } else { 1 },
                 "{length} by {size}"
             );
@@ -334,11 +334,11 @@ fn a_line_without_end_costs_no_memory() {
     ] {
         for kind in [StreamKind::Data, StreamKind::NamedEvents] {
             let mut scanner = SseScanner::new(kind);
-            scanner.feed(start.as_bytes(), &mut |_| panic!("nothing is told"));
+            scanner.feed(start.as_bytes(), &mut |_| panic!("there is no event"));
             let ten_megabytes = vec![b'1'; 16 * 1024];
             let mut most = 0;
             for _ in 0..640 {
-                let scan = scanner.feed(&ten_megabytes, &mut |_| panic!("nothing is told"));
+                let scan = scanner.feed(&ten_megabytes, &mut |_| panic!("there is no event"));
                 assert_eq!(scan, Scan::default());
                 most = most.max(scanner.carry.capacity());
             }
@@ -357,7 +357,7 @@ fn after_a_huge_line_the_next_ones_are_read() {
     let stream = format!("{huge}{CHAT}");
     for size in [1000, 65_536, usize::MAX] {
         let outcome = run(StreamKind::Data, stream.as_bytes().chunks(size));
-        assert_eq!(outcome.told, chat_told(), "by {size}");
+        assert_eq!(outcome.events, chat_events(), "by {size}");
         assert!(outcome.done);
     }
 }
@@ -373,7 +373,7 @@ fn a_line_that_lies_whole_in_a_chunk_is_not_copied() {
 
 #[test]
 fn usage_is_read_from_the_top_level_of_a_data_line() {
-    let table: [(&str, &[Told]); 11] = [
+    let table: [(&str, &[OwnedEvent]); 11] = [
         (
             "data: {\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2,\"total_tokens\":3}}\n",
             &[usage(1, 2)],
@@ -404,7 +404,7 @@ fn usage_is_read_from_the_top_level_of_a_data_line() {
     for (stream, expected) in table {
         for size in [1, 9, 1000] {
             let outcome = run(StreamKind::Data, stream.as_bytes().chunks(size));
-            assert_eq!(outcome.told, expected, "{stream:?} by {size}");
+            assert_eq!(outcome.events, expected, "{stream:?} by {size}");
         }
     }
 }
@@ -418,7 +418,7 @@ fn a_data_line_of_64_kib_is_parsed_and_a_longer_one_is_not() {
             let stream = format!("{start}{filler}{end}{line_end}");
             for size in [1, 999, usize::MAX] {
                 let outcome = run(StreamKind::Data, stream.as_bytes().chunks(size));
-                assert_eq!(outcome.told.len(), read, "{length} by {size}");
+                assert_eq!(outcome.events.len(), read, "{length} by {size}");
             }
         }
     }
@@ -431,7 +431,7 @@ fn event_names_are_bounded() {
         for (name, read) in [(&longest, 1), (&longer, 0)] {
             let stream = format!("event: {name}\r\n\r\n");
             let outcome = run(StreamKind::NamedEvents, stream.as_bytes().chunks(size));
-            assert_eq!(outcome.told.len(), read);
+            assert_eq!(outcome.events.len(), read);
         }
     }
 }

@@ -37,7 +37,7 @@ fn a_request_that_has_been_here_is_refused_and_one_that_was_elsewhere_goes_on() 
             vec![id(1), format!("{} , {own}", id(2))],
             Err(Code::UpstreamLoop),
         ),
-        // What is no id is nobody's.
+        // What is no id belongs to no bursar.
         (
             vec!["x".into(), format!("{own}0"), "evil, ".into()],
             Ok(vec![own.clone()]),

@@ -24,7 +24,7 @@ const RUN_STEPS: u64 = 400;
 const STEPS: u64 = 500_000;
 
 /// Events that are printed of a run that failed.
-const TOLD_MAX: usize = 400;
+const PRINTED_EVENTS_MAX: usize = 400;
 
 #[expect(
     clippy::disallowed_methods,
@@ -70,7 +70,7 @@ fn events(stage: &Stage, seed: u64, steps: u64) -> Vec<String> {
     if log.is_err() {
         events.push("a panic".to_owned());
     }
-    events.split_off(events.len().saturating_sub(TOLD_MAX))
+    events.split_off(events.len().saturating_sub(PRINTED_EVENTS_MAX))
 }
 
 /// Takes about `BURSAR_SIM_STEPS` steps in runs from the first seed on.
@@ -153,7 +153,7 @@ const EVENTS: &[&str] = &[
     "held back",
     "hours pass",
     "in_doubt",
-    "index told",
+    "index updated",
     "input ended before it was read",
     "intent refused",
     "joined",

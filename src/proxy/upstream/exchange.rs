@@ -195,7 +195,7 @@ fn connect_cause(error: &PingoraError) -> Cause {
         ErrorType::ConnectTimedout | ErrorType::TLSHandshakeTimedout => Cause::ConnectTimeout,
         ErrorType::InvalidCert => Cause::Certificate,
         ErrorType::TLSHandshakeFailure | ErrorType::HandshakeError => {
-            // rustls reports all of these like any handshake problem; only the text tells them apart.
+            // rustls reports all of these like any handshake problem; only the text distinguishes them.
             let words = error.to_string();
             if words.contains("invalid peer certificate") {
                 Cause::Certificate

@@ -17,7 +17,7 @@ use crate::config::{Config, Upstream};
 const POOLED_CONNECTIONS_MAX: usize = 128;
 
 /// What an empty store is read from: where no TLS is spoken, no certificate is trusted.
-const NOBODY: &str = "/dev/null";
+const EMPTY_STORE: &str = "/dev/null";
 
 /// Longest text of the reader's own that is shown.
 const WHY_BYTES_MAX: usize = 300;
@@ -32,7 +32,7 @@ pub struct TrustError {
     why: String,
 }
 
-/// Whether the service can be told apart from another one; to be asked before a gateway is made or reloaded.
+/// Whether certificates can prove which service answers; to be asked before a gateway is made or reloaded.
 /// Reads what the connector is going to read. (`ca_file` was checked with the configuration.)
 pub fn check(config: &Config) -> Result<(), TrustError> {
     let upstream = &config.upstream;
@@ -66,7 +66,7 @@ pub fn connector_options(upstream: &Upstream) -> ConnectorOptions {
         let ca_file = upstream.ca_file.as_ref();
         ca_file.map(|path| path.display().to_string())
     } else {
-        Some(NOBODY.to_owned())
+        Some(EMPTY_STORE.to_owned())
     };
     options.debug_ssl_keylog = false;
     options

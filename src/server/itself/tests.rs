@@ -24,7 +24,7 @@ fn a_base_url_that_leads_to_an_own_address_is_refused_however_it_is_spelled() {
         ("127.0.0.1:8327", "http://[::1]:8327", true),
         ("[::1]:8327", "http://127.0.0.1:8327", true),
         ("0.0.0.0:8327", "http://[::1]:8327", true),
-        // Of nobody: the addresses of documents.
+        // Of no machine: the addresses of documents.
         ("0.0.0.0:8327", "https://192.0.2.1:8327", true),
         ("127.0.0.1:8327", "https://name.invalid:8327", true),
         ("127.0.0.1:8327", "https://api.example", true),

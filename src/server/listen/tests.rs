@@ -7,7 +7,7 @@ fn tcp(text: &str) -> ListenAddr {
 }
 
 #[tokio::test]
-async fn port_0_is_bound_to_a_port_that_is_told() {
+async fn port_0_is_bound_to_a_port_that_is_reported() {
     let bound = bind_all(&[tcp("127.0.0.1:0")], false).unwrap();
 
     assert!(matches!(bound[0].address(), ListenAddr::Tcp(address) if address.port() != 0));
@@ -27,7 +27,7 @@ async fn a_taken_port_is_one_clear_line() {
 }
 
 #[tokio::test]
-async fn an_address_the_machine_lacks_is_skipped_only_where_nobody_asked_for_it() {
+async fn an_address_the_machine_lacks_is_skipped_only_where_it_was_not_configured() {
     // 192.0.2.0/24 is reserved for documentation: no machine has it.
     let addresses = [tcp("127.0.0.1:0"), tcp("192.0.2.1:0")];
 

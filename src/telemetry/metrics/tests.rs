@@ -187,7 +187,7 @@ fn what_the_ledger_counts_is_its_own_figure_and_nothing_is_lost_by_a_second_proc
         }
         assert!(
             !text.contains("type=\"output\""),
-            "what was not told is not counted"
+            "what was not reported is not counted"
         );
     }
 }

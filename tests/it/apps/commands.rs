@@ -300,7 +300,7 @@ async fn nothing_is_changed_over_a_port() {
 }
 
 #[tokio::test]
-async fn who_may_spend_is_said_where_people_look() {
+async fn the_page_and_the_commands_say_which_processes_may_spend() {
     let place = Place::new();
     let daemon = Daemon::start("http://127.0.0.1:9", Path::new(&place.state()), &[]).await;
     let ready = || async { daemon.admin_page("/readyz").await.text() };
@@ -409,7 +409,7 @@ async fn an_address_beyond_loopback_takes_an_app_with_a_token() {
     let output = run().output().await.expect("it ends");
     assert_eq!(output.status.code(), Some(78), "{}", said(&output));
     assert!(
-        said(&output).contains("nobody could call"),
+        said(&output).contains("every request would be refused"),
         "{}",
         said(&output)
     );
@@ -424,7 +424,7 @@ async fn an_address_beyond_loopback_takes_an_app_with_a_token() {
     assert_eq!(
         wire.answer().await.code(),
         Some("token_missing"),
-        "never open to everybody"
+        "never open to every user"
     );
     daemon.terminate().await;
 }

@@ -66,7 +66,11 @@ async fn every_stranger_gets_the_same_answer_and_nothing_is_sent() {
         }
     }
     texts.dedup();
-    assert_eq!(texts.len(), 1, "strangers are told apart: {texts:?}");
+    assert_eq!(
+        texts.len(),
+        1,
+        "the text differs between strangers: {texts:?}"
+    );
     for name in ["nightly", "removed"] {
         assert!(!texts[0].contains(name), "{}", texts[0]);
     }
@@ -77,7 +81,7 @@ async fn every_stranger_gets_the_same_answer_and_nothing_is_sent() {
 }
 
 #[tokio::test]
-async fn two_authorization_headers_are_nobodys() {
+async fn two_authorization_headers_are_refused() {
     let origin = Origin::always(Step::Answer(billed(7))).await;
     let bursar = Bursar::before(&origin.url()).await;
     let token = bearer(&add(&bursar, "nightly"));
@@ -213,11 +217,15 @@ async fn a_user_of_the_unix_socket_is_its_app_and_a_token_goes_before() {
     assert_eq!(apps, ["mine", "mine", "nightly"]);
 
     let port = bursar.post(CHAT, &chat("hi")).await;
-    assert_eq!(port.code(), Some("token_missing"), "a port tells no user");
+    assert_eq!(
+        port.code(),
+        Some("token_missing"),
+        "on a port the user is not known"
+    );
 }
 
 #[tokio::test]
-async fn with_anonymous_false_nobody_spends_before_an_app_is_there() {
+async fn with_anonymous_false_no_request_spends_before_an_app_is_there() {
     let origin = Origin::always(Step::Answer(billed(7))).await;
     let bursar = Bursar::with(&origin.url(), "[listen]\nanonymous = false\n").await;
     let refused = bursar.post(CHAT, &chat("hi")).await;

@@ -63,7 +63,7 @@ async fn a_command_about_another_ledger_than_the_daemons_ends_with_1_and_names_b
 }
 
 #[tokio::test]
-async fn the_first_app_says_whom_it_cuts_off_and_what_to_paste() {
+async fn adding_the_first_app_says_what_it_cuts_off_and_what_to_paste() {
     let place = Place::new();
     let origin = Origin::always(Step::Answer(billed(7))).await;
     let daemon = Daemon::start(&origin.url(), Path::new(&place.state()), &[]).await;
@@ -87,7 +87,7 @@ async fn the_first_app_says_whom_it_cuts_off_and_what_to_paste() {
     let second = place.app(&["add", "team"]).await;
     assert!(
         !said(&second).contains("until now"),
-        "nobody was cut off: {}",
+        "nothing was cut off: {}",
         said(&second)
     );
     daemon.terminate().await;

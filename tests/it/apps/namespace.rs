@@ -53,7 +53,7 @@ async fn a_user_that_the_namespace_hides_is_no_app_and_no_owner() {
     let app = Wire::unix(&directory.path().join("app.sock")).await;
     let answer = app.post(CHAT, &chat("hi")).await;
     assert_eq!(answer.code(), Some("token_missing"), "{}", answer.text());
-    assert!(origin.received().is_empty(), "nobody spends");
+    assert!(origin.received().is_empty(), "nothing is spent");
 
     let mut owner = Wire::unix(&directory.path().join("state/admin.sock")).await;
     let typed = [("Content-Type", "application/json")];

@@ -63,7 +63,7 @@ fn capped(name: &str, day: u64) -> AppAdd {
 }
 
 #[tokio::test]
-async fn who_waits_below_the_cap_of_a_removed_app_is_refused_and_what_runs_finishes() {
+async fn a_request_below_the_cap_of_a_removed_app_stops_waiting_and_one_that_runs_finishes() {
     let origin = Origin::start([Step::Pieces(vec![billed(7)])]).await;
     let bursar = Bursar::before(&origin.url()).await;
     let token = bursar
@@ -86,7 +86,7 @@ async fn who_waits_below_the_cap_of_a_removed_app_is_refused_and_what_runs_finis
 }
 
 #[tokio::test]
-async fn who_waits_for_a_place_when_its_app_is_removed_is_refused_and_others_wait_on() {
+async fn a_request_that_waits_for_a_place_ends_with_its_app_and_others_wait_on() {
     let origin = Origin::start([Step::Pieces(vec![billed(7)]), Step::Answer(billed(8))]).await;
     let bursar = Bursar::with(&origin.url(), "[shaping]\nin_flight = 1\n").await;
     let (gone, stays) = (add(&bursar, "gone"), add(&bursar, "stays"));
@@ -106,7 +106,7 @@ async fn who_waits_for_a_place_when_its_app_is_removed_is_refused_and_others_wai
 }
 
 #[tokio::test]
-async fn who_waits_for_its_run_when_the_app_is_removed_is_refused() {
+async fn a_request_that_waits_for_its_run_is_refused_when_the_app_is_removed() {
     let origin = Origin::start([Step::Pieces(vec![billed(7)])]).await;
     let bursar = Bursar::before(&origin.url()).await;
     add(&bursar, "nightly");

@@ -63,7 +63,7 @@ fn is_ended(answer: &Answer) {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_place_when_its_run_ends_is_not_sent() {
+async fn a_request_that_waits_for_a_place_when_its_run_ends_is_not_sent() {
     let origin = Origin::start([Step::Pieces(vec![billed(7)])]).await;
     let bursar = Bursar::with(&origin.url(), "[shaping]\nin_flight = 1\n").await;
     let held = hold(&bursar, None);
@@ -87,7 +87,7 @@ async fn who_waits_for_a_place_when_its_run_ends_is_not_sent() {
 }
 
 #[tokio::test]
-async fn who_waits_for_room_when_its_run_ends_is_not_sent() {
+async fn a_request_that_waits_for_room_when_its_run_ends_is_not_sent() {
     let origin = Origin::start([Step::Pieces(vec![billed(7)])]).await;
     let bursar = Bursar::before(&origin.url()).await;
     let held = hold(&bursar, Some(MicroUsd::new(1_000)));
@@ -132,7 +132,7 @@ async fn an_attempt_of_a_run_that_has_ended_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn who_joined_a_request_of_a_run_that_ends_is_told_to_come_again() {
+async fn a_request_that_joined_one_of_a_run_that_ends_is_asked_to_come_again() {
     let origin = Origin::start([Step::Pieces(vec![billed(7)]), Step::Answer(billed(7))]).await;
     let bursar = Bursar::with(&origin.url(), "[shaping]\nin_flight = 1\n").await;
     let (ends, lives) = (hold(&bursar, None), hold(&bursar, None));

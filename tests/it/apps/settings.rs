@@ -81,7 +81,7 @@ async fn a_stream_is_given_up_for_the_app_that_says_so_and_read_on_for_others() 
 }
 
 #[tokio::test]
-async fn an_agent_turn_tells_its_price_for_the_app_that_wants_it() {
+async fn an_agent_turn_reports_its_price_for_the_app_that_wants_it() {
     let directory = tempfile::tempdir().expect("a directory");
     let sandbox = Sandbox::start().await;
     let bursar = Bursar::with(

@@ -37,7 +37,7 @@ print(head.split()[1].decode(), error["code"] if error else "-")
 "#;
 
 /// The answer that the process of a user gets.
-async fn told(user: u32, socket: &Path, path: &str, body: &str, headers: &[&str]) -> String {
+async fn answer_to(user: u32, socket: &Path, path: &str, body: &str, headers: &[&str]) -> String {
     let mut process = Command::new("python3");
     process.args(["-c", SCRIPT]).arg(socket).args([path, body]);
     process.args(headers).uid(user).gid(user).current_dir("/");
@@ -72,7 +72,7 @@ async fn a_listed_user_is_its_app_and_another_is_a_stranger() {
     let placeholder = "Authorization: Bearer unused";
     let post = |user, headers: &'static [&'static str]| {
         let (socket, chat) = (socket.clone(), chat.clone());
-        async move { told(user, &socket, "/v1/chat/completions", &chat, headers).await }
+        async move { answer_to(user, &socket, "/v1/chat/completions", &chat, headers).await }
     };
 
     assert_eq!(post(LISTED, &[]).await, "200 -");
@@ -82,10 +82,10 @@ async fn a_listed_user_is_its_app_and_another_is_a_stranger() {
     );
     for user in [STRANGER, 0] {
         assert_eq!(post(user, &[]).await, "401 token_missing", "user {user}");
-        let shown = told(user, &socket, "/v1/chat/completions", &chat, &[placeholder]).await;
+        let shown = answer_to(user, &socket, "/v1/chat/completions", &chat, &[placeholder]).await;
         assert_eq!(shown, "401 token_refused", "user {user}");
         // A caller's own claims about its user count for nothing.
-        let claims = told(
+        let claims = answer_to(
             user,
             &socket,
             "/v1/chat/completions",
@@ -100,7 +100,7 @@ async fn a_listed_user_is_its_app_and_another_is_a_stranger() {
     // Nothing is changed by either: the admin socket lies where they cannot go.
     let admin = state.join("admin.sock");
     for user in [LISTED, STRANGER] {
-        let refused = told(user, &admin, "/api/apps/add", "{\"name\":\"evil\"}", &[]).await;
+        let refused = answer_to(user, &admin, "/api/apps/add", "{\"name\":\"evil\"}", &[]).await;
         assert_eq!(refused, "PermissionError", "user {user}");
     }
     // A user that is added at run time is known at once.

@@ -105,7 +105,7 @@ async fn connections_above_the_limit_take_a_bounded_number_of_descriptors() {
     let stage = Stage::before(Witness::stalling().await).await;
     let resting = stage.descriptors().unwrap_or_default();
     // A child begins with a table of the size that this process, with its other tests, needed when it was made.
-    let table_max = stage.told("status", "FDSize").max(2048);
+    let table_max = stage.proc_number("status", "FDSize").max(2048);
     let connect = async || stage.daemon.connect().await;
     let mut inside = in_a_request(PLACES, connect, || stage.witness.count()).await;
     let mut outside = Vec::new();
@@ -120,9 +120,12 @@ async fn connections_above_the_limit_take_a_bounded_number_of_descriptors() {
     let above = most.saturating_sub(resting + 2 * PLACES);
     assert!(above <= 90, "{above} descriptors for those without a place");
     // Grown to the next power of two, never shrunk, and readable by everybody.
-    assert!(stage.told("status", "FDSize") <= table_max);
-    let told = outside[0].answer().await;
-    assert_eq!((told.status, told.code()), (503, Some("connections_full")));
+    assert!(stage.proc_number("status", "FDSize") <= table_max);
+    let refused = outside[0].answer().await;
+    assert_eq!(
+        (refused.status, refused.code()),
+        (503, Some("connections_full"))
+    );
     drop(outside);
     // Requests already inside are served all the while.
     stage.witness.answer(10 * PLACES);
@@ -197,7 +200,7 @@ async fn the_daemon_raises_its_limit_on_descriptors() {
     let stage = Stage::with(Witness::start().await, |command| below("-Sn 256", command)).await;
     let hard = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
     let wanted = hard.map_or(2048, |hard| hard.min(2048));
-    assert_eq!(stage.told("limits", "Max open files"), wanted);
+    assert_eq!(stage.proc_number("limits", "Max open files"), wanted);
     stage.close(0).await;
 }
 
@@ -238,7 +241,7 @@ async fn is_served(wire: &mut Wire) -> bool {
 /// A silent connection keeps no place that another one needs, on any socket; one that has been
 /// answered keeps its own as long as there are silent ones.
 #[tokio::test]
-async fn silent_connections_on_all_places_keep_nobody_out() {
+async fn silent_connections_on_all_places_keep_no_app_out() {
     let (_origin, bursar) = with_models().await;
     let mut kept = bursar.connect().await;
     assert!(is_served(&mut kept).await);
@@ -248,16 +251,19 @@ async fn silent_connections_on_all_places_keep_nobody_out() {
     }
     for _ in 0..20 {
         let mut wire = bursar.connect().await;
-        assert!(is_served(&mut wire).await, "who comes");
-        assert!(is_served(&mut kept).await, "who was answered before");
+        assert!(is_served(&mut wire).await, "the connection that comes");
+        assert!(
+            is_served(&mut kept).await,
+            "the one that was answered before"
+        );
         let mut wire = Wire::unix(&bursar.socket).await;
         assert!(is_served(&mut wire).await, "a user of the Unix socket");
     }
     assert!(silent[0].ends().await, "the eldest went first");
     let last = silent.last_mut().expect("a connection");
     assert!(is_served(last).await, "the last has its place");
-    let told = bursar.metric("bursar_refusals_total", "code=\"connections_full\"");
-    assert!(told >= 100.0, "{told} are counted");
+    let refusals = bursar.metric("bursar_refusals_total", "code=\"connections_full\"");
+    assert!(refusals >= 100.0, "{refusals} are counted");
 }
 
 /// The same of heads that are begun and not ended, and of connections between two requests.
@@ -304,7 +310,7 @@ async fn slow_heads_and_idle_connections_give_way_and_the_silent_before_them() {
 /// The same for requests whose bodies never complete; none of them was executed. An upload that
 /// continues keeps its place as long as others are idle.
 #[tokio::test]
-async fn bodies_that_never_come_keep_nobody_out_and_an_upload_that_goes_on_ends() {
+async fn bodies_that_never_come_keep_no_app_out_and_an_upload_that_goes_on_ends() {
     let (_origin, bursar) = with_models().await;
     let body = chat(&"x".repeat(200_000));
     let head = format!("Content-Length: {}\r\n", body.len());

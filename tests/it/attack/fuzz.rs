@@ -153,10 +153,10 @@ async fn talk(address: std::net::SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     stream.write_all(bytes).await.ok();
     stream.shutdown().await.ok();
-    let mut told = Vec::new();
+    let mut answered = Vec::new();
     // A reset ends it as well.
-    stream.read_to_end(&mut told).await.ok();
-    told
+    stream.read_to_end(&mut answered).await.ok();
+    answered
 }
 
 #[expect(clippy::disallowed_methods, reason = "a run is replayed by hand")]
@@ -182,14 +182,14 @@ async fn whatever_is_sent_the_service_sees_whole_requests_only() {
         let bytes = changed(&mut chance, &seeds);
         let what = || format!("case {at} of seed {seed}: {}", bytes.escape_ascii());
         let before = stage.witness.count();
-        let told = timeout(Duration::from_secs(10), talk(stage.daemon.proxy, &bytes)).await;
-        let told = told.unwrap_or_else(|_| panic!("no end: {}", what()));
-        let told = String::from_utf8_lossy(&told).to_ascii_lowercase();
-        let answers = told.matches("x-service-billed: 1\r\n").count();
+        let answered = timeout(Duration::from_secs(10), talk(stage.daemon.proxy, &bytes)).await;
+        let answered = answered.unwrap_or_else(|_| panic!("no end: {}", what()));
+        let answered = String::from_utf8_lossy(&answered).to_ascii_lowercase();
+        let answers = answered.matches("x-service-billed: 1\r\n").count();
         let seen = stage.witness.count() - before;
         let complaints = stage.witness.complaints();
         assert!(complaints.is_empty(), "{complaints:?}: {}", what());
-        assert_eq!(answers, seen, "{}\n{told}", what());
+        assert_eq!(answers, seen, "{}\n{answered}", what());
         relayed += seen;
         tried += 1;
     }

@@ -50,7 +50,7 @@ async fn send(address: SocketAddr, bytes: Arc<Vec<u8>>) -> Answer {
 }
 
 #[tokio::test]
-async fn bodies_of_30_mb_from_many_clients_wait_or_are_told_and_memory_is_bounded() {
+async fn bodies_of_30_mb_from_many_clients_wait_or_are_refused_and_memory_is_bounded() {
     let stage = Stage::before(Witness::stalling().await).await;
     let bytes = Arc::new(large());
     let mut clients = JoinSet::new();
@@ -82,23 +82,23 @@ async fn bodies_of_30_mb_from_many_clients_wait_or_are_told_and_memory_is_bounde
         .post(CHAT, &chat("small"))
         .await;
     assert_eq!(small.status, 200);
-    let (mut served, mut told) = (0, 0);
+    let (mut served, mut refused) = (0, 0);
     while let Some(answer) = clients.join_next().await {
         let answer = answer.expect("a client");
         match (answer.status, answer.code()) {
             (200, None) => served += 1,
-            (503, Some("memory_full")) => told += 1,
+            (503, Some("memory_full")) => refused += 1,
             _ => panic!("{} {}", answer.status, answer.text()),
         }
     }
     assert!(
         served > FITTING,
-        "{served} served, {told} told to come again"
+        "{served} served, {refused} asked to come again"
     );
     // Later ones pass.
     let later = send(stage.daemon.proxy, bytes).await;
     assert_eq!(later.status, 200);
-    let peak = stage.told("status", "VmHWM");
+    let peak = stage.proc_number("status", "VmHWM");
     assert!(peak <= RESIDENT_MAX_KIB, "{} MiB resident", peak / 1024);
     stage.close(1).await;
 }
@@ -106,7 +106,7 @@ async fn bodies_of_30_mb_from_many_clients_wait_or_are_told_and_memory_is_bounde
 /// A body that waits in vain for ten seconds is refused in a way that makes its client retry: memory is
 /// not taken from bodies that are complete.
 #[tokio::test]
-async fn who_waits_in_vain_for_memory_is_told_to_come_again() {
+async fn a_body_that_waits_in_vain_for_memory_is_asked_to_come_again() {
     let witness = Witness::stalling().await;
     let bursar = Bursar::before(&witness.url()).await;
     let bytes = Arc::new(large());
@@ -129,12 +129,12 @@ async fn who_waits_in_vain_for_memory_is_told_to_come_again() {
     tokio::task::yield_now().await;
     // Time advances when no task can continue.
     tokio::time::pause();
-    let told = late.await.expect("the late one");
+    let text = late.await.expect("the late one");
     tokio::time::resume();
-    assert!(told.starts_with("http/1.1 503"), "{told:?}");
-    assert!(told.contains("x-bursar-error: memory_full\r\n"), "{told}");
-    assert!(told.contains("retry-after: 1\r\n"), "{told}");
-    assert!(!told.contains("x-should-retry"), "{told}");
+    assert!(text.starts_with("http/1.1 503"), "{text:?}");
+    assert!(text.contains("x-bursar-error: memory_full\r\n"), "{text}");
+    assert!(text.contains("retry-after: 1\r\n"), "{text}");
+    assert!(!text.contains("x-should-retry"), "{text}");
     assert_eq!(witness.count(), FITTING);
     assert_eq!(bursar.entries().len(), 0);
 }
@@ -195,10 +195,10 @@ async fn uploads_that_drip_keep_no_other_body_out() {
     }
     let took = began.elapsed();
     assert!(took < Duration::from_secs(30), "{took:?}");
-    let told = dripping.join_next().await.expect("one").expect("a client");
+    let text = dripping.join_next().await.expect("one").expect("a client");
     tokio::time::resume();
-    assert!(told.contains("x-bursar-error: memory_full\r\n"), "{told:?}");
-    assert!(told.contains("came slowest"), "{told:?}");
+    assert!(text.contains("x-bursar-error: memory_full\r\n"), "{text:?}");
+    assert!(text.contains("came slowest"), "{text:?}");
     assert_eq!(bursar.entries().len(), 0);
 }
 
@@ -287,9 +287,9 @@ async fn begin(
         stream.write_all(piece).await.expect("a piece is sent");
         sent.fetch_add(piece.len(), Ordering::Relaxed);
     }
-    let mut told = String::new();
-    stream.read_to_string(&mut told).await.ok();
-    told.to_ascii_lowercase()
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.ok();
+    text.to_ascii_lowercase()
 }
 
 /// The same, and then a piece every half second: four times the required rate.
@@ -305,7 +305,7 @@ async fn drip(
         sent.fetch_add(piece.len(), Ordering::Relaxed);
     }
     let (mut reads, mut writes) = stream.split();
-    let mut told = String::new();
+    let mut text = String::new();
     let drops = async {
         while writes.write_all(&[b'x'; 2048]).await.is_ok() {
             tokio::time::sleep(Duration::from_millis(500)).await;
@@ -316,10 +316,10 @@ async fn drip(
     tokio::select! {
         () = drops => {}
         read = reads.read(&mut head) => {
-            told = String::from_utf8_lossy(&head[..read.unwrap_or(0)]).to_ascii_lowercase();
+            text = String::from_utf8_lossy(&head[..read.unwrap_or(0)]).to_ascii_lowercase();
         }
     }
-    told
+    text
 }
 
 /// Waits until `count` bytes are sent and no task has anything to do: all of them run on this

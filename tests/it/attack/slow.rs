@@ -87,7 +87,7 @@ async fn dripping(mut stream: TcpStream, piece: &[u8], pause: Duration) -> (Dura
     (took, text)
 }
 
-fn assert_told(text: &str, code: &str) {
+fn assert_timed_out(text: &str, code: &str) {
     assert!(text.starts_with("HTTP/1.1 408"), "{text}");
     assert!(
         text.to_ascii_lowercase()
@@ -114,7 +114,7 @@ async fn a_head_that_drips_is_refused_at_its_deadline() {
         .await
         .expect("sent");
     let (took, text) = dripping(stream, b"y", Duration::from_millis(900)).await;
-    assert_told(&text, "head_too_slow");
+    assert_timed_out(&text, "head_too_slow");
     assert_about(took, 10);
     assert_eq!(origin.connections(), 0);
 }
@@ -131,7 +131,7 @@ async fn a_body_that_stands_still_is_refused() {
             .await
             .expect("sent");
         let (took, text) = dripping(stream, b"", Duration::from_secs(3600)).await;
-        assert_told(&text, "body_too_slow");
+        assert_timed_out(&text, "body_too_slow");
         assert_about(took, 15);
     }
     assert_eq!(origin.connections(), 0);
@@ -150,7 +150,7 @@ async fn a_body_that_drips_is_refused_although_it_never_stands_still() {
             .expect("a connection");
         stream.write_all(&framed(lines, b"")).await.expect("sent");
         let (took, text) = dripping(stream, piece, Duration::from_secs(2)).await;
-        assert_told(&text, "body_too_slow");
+        assert_timed_out(&text, "body_too_slow");
         assert_about(took, 15);
     }
     assert_eq!(origin.connections(), 0);
@@ -167,7 +167,7 @@ async fn a_body_that_drips_behind_a_quick_beginning_is_refused() {
     let head = framed("Content-Length: 30000000\r\n", &[b'x'; 3_000_000]);
     stream.write_all(&head).await.expect("sent");
     let (took, text) = dripping(stream, &[b'x'; 400], Duration::from_secs(2)).await;
-    assert_told(&text, "body_too_slow");
+    assert_timed_out(&text, "body_too_slow");
     assert_about(took, 15);
     assert_eq!(origin.connections(), 0);
 }
@@ -206,7 +206,7 @@ async fn a_body_without_end_is_refused_after_ten_minutes() {
         .await
         .expect("sent");
     let (took, text) = dripping(stream, &[b'x'; 4096], Duration::from_secs(2)).await;
-    assert_told(&text, "body_too_slow");
+    assert_timed_out(&text, "body_too_slow");
     assert_about(took, 600);
     assert_eq!(origin.connections(), 0);
 }

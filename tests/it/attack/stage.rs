@@ -87,7 +87,7 @@ impl Stage {
     }
 
     /// The first number of a line of `/proc/PID/FILE`.
-    pub fn told(&self, file: &str, line: &str) -> u64 {
+    pub fn proc_number(&self, file: &str, line: &str) -> u64 {
         let pid = self.daemon.child.id().expect("a running child");
         let text = std::fs::read_to_string(format!("/proc/{pid}/{file}")).expect("a file of /proc");
         let found = text.lines().find_map(|known| known.strip_prefix(line));
@@ -300,9 +300,9 @@ impl Stage {
         }
         // Names of metrics, and amounts. The type of bursar's errors begins like the former.
         let text = answer.text().replace("bursar_error", "");
-        let tells = text.contains("bursar_") || text.contains("billed");
-        if answer.status != 200 && tells {
-            return Err(format!("tells: {}", answer.text()));
+        let leaks = text.contains("bursar_") || text.contains("billed");
+        if answer.status != 200 && leaks {
+            return Err(format!("shows: {}", answer.text()));
         }
         if self.witness.count() > 0 {
             return Err("reached the origin".into());

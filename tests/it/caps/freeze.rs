@@ -139,7 +139,7 @@ async fn a_freeze_that_comes_while_the_intent_is_written_stops_the_request() {
 }
 
 #[tokio::test]
-async fn who_waits_below_a_cap_is_told_at_once() {
+async fn a_request_that_waits_below_a_cap_is_refused_at_once() {
     let caps = "[caps]\nday_micro_usd = 1000\nrequest_floor_micro_usd = 600\n";
     let (origin, bursar, mut first, mut waits) = beside_one(caps).await;
     eventually("it to wait", || async {
@@ -153,7 +153,7 @@ async fn who_waits_below_a_cap_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_place_at_the_service_is_told_at_once() {
+async fn a_request_that_waits_for_a_place_at_the_service_is_refused_at_once() {
     let one_place = "[shaping]\nin_flight = 1\n";
     let (origin, bursar, mut first, mut waits) = beside_one(one_place).await;
     eventually("it to wait", || async {

@@ -92,10 +92,10 @@ async fn books_exceed_a_cap_by_at_most_the_dearest_request_also_over_a_kill() {
         dearest > cheapest * 5,
         "prices must differ: {cheapest} to {dearest}"
     );
-    let told = &page["caps"][0];
+    let cap = &page["caps"][0];
     assert!(
-        books <= told["worst_case_micro_usd"].as_u64().unwrap(),
-        "{books}: {told}"
+        books <= cap["worst_case_micro_usd"].as_u64().unwrap(),
+        "{books}: {cap}"
     );
     daemon.terminate().await;
 }

@@ -41,7 +41,7 @@ impl Place {
         Daemon::start(&origin.url(), &self.state_dir(), &["--config", config]).await
     }
 
-    async fn told(&self, arguments: &[&str], config: &str) -> Output {
+    async fn output_of(&self, arguments: &[&str], config: &str) -> Output {
         let mut arguments = arguments.to_vec();
         arguments.extend(["--config", config]);
         command(&arguments)
@@ -51,7 +51,7 @@ impl Place {
     }
 
     async fn does(&self, arguments: &[&str], config: &str) -> String {
-        let output = self.told(arguments, config).await;
+        let output = self.output_of(arguments, config).await;
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {said}");
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -97,7 +97,7 @@ async fn a_cap_is_edited_by_a_reload_and_raised_by_an_order_and_nothing_spent_is
     assert_eq!(buy(&daemon).await.status, 402);
 
     let lower = place
-        .told(
+        .output_of(
             &["caps", "raise", "all", "day", "--to-usd", "0.00009"],
             &config,
         )
@@ -108,7 +108,7 @@ async fn a_cap_is_edited_by_a_reload_and_raised_by_an_order_and_nothing_spent_is
         "an order does not lower a cap"
     );
     let none = place
-        .told(&["caps", "raise", "all", "hour", "--to-usd", "1"], &config)
+        .output_of(&["caps", "raise", "all", "hour", "--to-usd", "1"], &config)
         .await;
     assert_eq!(none.status.code(), Some(1), "there is no such cap");
     place
@@ -181,11 +181,11 @@ async fn freeze_and_thaw_work_with_and_without_a_daemon_and_through_the_socket_a
 }
 
 #[tokio::test]
-async fn an_order_that_nobody_would_obey_is_an_error() {
+async fn an_order_that_would_have_no_effect_is_an_error() {
     let place = Place::new();
     let config = place.config(50);
     let freeze: &[&str] = &["freeze"];
-    let nowhere = place.told(freeze, &config).await;
+    let nowhere = place.output_of(freeze, &config).await;
     let said = String::from_utf8_lossy(&nowhere.stderr).into_owned();
     assert_eq!(nowhere.status.code(), Some(1), "{said}");
     assert!(said.contains("there is no ledger in"), "{said}");
@@ -202,7 +202,7 @@ async fn an_order_that_nobody_would_obey_is_an_error() {
             })
             .await;
         }
-        let slip = place.told(&["freeze", "nobody"], &config).await;
+        let slip = place.output_of(&["freeze", "nobody"], &config).await;
         let said = String::from_utf8_lossy(&slip.stderr).into_owned();
         assert_eq!(slip.status.code(), Some(1), "{said}");
         assert!(said.contains("there is no app \"nobody\""), "{said}");
@@ -232,10 +232,10 @@ async fn a_raise_is_taken_back_by_an_order_or_an_edit_and_says_what_else_holds()
     place.does(&raise, &config).await;
     limit(200).await;
     assert_eq!(buy(&daemon).await.status, 200);
-    let told = place.does(&undo, &config).await;
+    let printed = place.does(&undo, &config).await;
     assert!(
-        told.contains("$0.000050") && told.contains("as configured"),
-        "{told}"
+        printed.contains("$0.000050") && printed.contains("as configured"),
+        "{printed}"
     );
     assert_eq!(buy(&daemon).await.status, 402);
     assert_eq!(place.cap(&config).await["spent_micro_usd"], 120);
@@ -254,20 +254,20 @@ async fn a_raise_is_taken_back_by_an_order_or_an_edit_and_says_what_else_holds()
     place.does(&undo, &config).await;
     limit(50).await;
     let none = place
-        .told(&["caps", "raise", "all", "hour", "--undo"], &config)
+        .output_of(&["caps", "raise", "all", "hour", "--undo"], &config)
         .await;
     assert_eq!(none.status.code(), Some(1));
     let said = String::from_utf8_lossy(&none.stderr).into_owned();
     assert!(said.contains("all has no cap of the hour"), "{said}");
     let both = place
-        .told(
+        .output_of(
             &["caps", "raise", "all", "day", "--undo", "--to-usd", "1"],
             &config,
         )
         .await;
     assert_eq!(both.status.code(), Some(2));
     let negative = place
-        .told(&["caps", "raise", "all", "day", "--to-usd", "-1"], &config)
+        .output_of(&["caps", "raise", "all", "day", "--to-usd", "-1"], &config)
         .await;
     let said = String::from_utf8_lossy(&negative.stderr).into_owned();
     assert!(said.contains("dollars from 0 on"), "{said}");
@@ -279,7 +279,7 @@ async fn a_raise_is_taken_back_by_an_order_or_an_edit_and_says_what_else_holds()
     let mut running = None;
     for to in ["0.00003", "0.000045", "0.0001"] {
         let done = place
-            .told(
+            .output_of(
                 &["caps", "raise", "nightly", "hour", "--to-usd", to],
                 &config,
             )

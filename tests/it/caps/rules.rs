@@ -122,8 +122,8 @@ async fn what_failed_gives_back_and_what_is_in_doubt_stays_charged_over_a_restar
 
 #[tokio::test]
 async fn an_answer_without_a_price_stays_charged_at_its_reservation() {
-    let told = r#"{"choices":[],"usage":{"total_tokens":3}}"#;
-    let origin = Origin::always(Step::Answer(json(200, &[], told))).await;
+    let body = r#"{"choices":[],"usage":{"total_tokens":3}}"#;
+    let origin = Origin::always(Step::Answer(json(200, &[], body))).await;
     let caps = "[caps]\nday_micro_usd = 250\nrequest_floor_micro_usd = 100\n";
     let bursar = Bursar::with(&origin.url(), caps).await;
     for _ in 0..3 {
@@ -177,7 +177,7 @@ async fn windows_begin_at_midnight_of_their_zone_and_a_day_may_have_23_hours() {
 }
 
 #[tokio::test]
-async fn who_waits_for_room_gets_it_in_the_order_of_arrival() {
+async fn waiting_requests_get_room_in_the_order_of_arrival() {
     let origin = Origin::start([on_cue(billed(90)), on_cue(billed(1)), on_cue(billed(1))]).await;
     let caps = "[caps]\nday_micro_usd = 1000\nrequest_floor_micro_usd = 600\n";
     let bursar = Bursar::with(&origin.url(), caps).await;

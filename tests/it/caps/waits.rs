@@ -61,12 +61,12 @@ async fn a_request_that_waits_for_its_run_ends_with_its_app() {
     origin.go();
     assert_eq!(first.answer().await.status, 200);
 
-    assert_eq!(origin.received().len(), 1, "nobody waits for the second");
+    assert_eq!(origin.received().len(), 1, "the second is not waited for");
     assert_eq!(bursar.settled(1).await.len(), 1);
 }
 
 #[tokio::test]
-async fn who_waits_for_room_is_told_when_bursar_stops() {
+async fn a_request_that_waits_for_room_is_refused_when_bursar_stops() {
     let origin = Origin::start([on_cue(billed(1))]).await;
     let bursar = Bursar::with(&origin.url(), ROOM_FOR_ONE).await;
     let mut first = begin(&bursar, "first", &[]).await;
@@ -76,8 +76,11 @@ async fn who_waits_for_room_is_told_when_bursar_stops() {
 
     bursar.gateway.close_queue();
 
-    let told = waits.answer().await;
-    assert_eq!((told.status, told.code()), (503, Some("shutting_down")));
+    let refused = waits.answer().await;
+    assert_eq!(
+        (refused.status, refused.code()),
+        (503, Some("shutting_down"))
+    );
     origin.go();
     assert_eq!(first.answer().await.status, 200);
     assert_eq!(origin.received().len(), 1);
@@ -85,7 +88,7 @@ async fn who_waits_for_room_is_told_when_bursar_stops() {
 
 /// All of a burst may have room below the cap on arrival, at the prices that are known then.
 #[tokio::test]
-async fn a_cap_that_is_reached_meanwhile_stops_who_waits_for_a_place() {
+async fn a_cap_that_is_reached_meanwhile_stops_requests_that_wait_for_a_place() {
     let steps = [Step::Answer(billed(1)), on_cue(billed(2_000))];
     let origin = Origin::start(steps).await;
     let config =
@@ -146,8 +149,8 @@ async fn the_price_of_an_eval_run_reaches_the_run_that_started_it() {
         "{}",
         refused.text()
     );
-    let told = bursar.connect().await.get("/v1/eval-runs/e1").await;
-    assert_eq!(told.status, 200);
+    let looked = bursar.connect().await.get("/v1/eval-runs/e1").await;
+    assert_eq!(looked.status, 200);
     let answer = begin(&bursar, "there is room again", as_run)
         .await
         .answer()
@@ -156,7 +159,7 @@ async fn the_price_of_an_eval_run_reaches_the_run_that_started_it() {
 }
 
 #[tokio::test]
-async fn the_wait_for_room_is_told_and_is_not_bursars_own_time() {
+async fn the_wait_for_room_is_reported_and_is_not_bursars_own_time() {
     let origin = Origin::start([on_cue(billed(1)), Step::Answer(billed(1))]).await;
     let clock = ManualClock::at(1_700_000_000_000);
     let bursar = Bursar::with_clock(&origin.url(), ROOM_FOR_ONE, Arc::new(clock.clone())).await;

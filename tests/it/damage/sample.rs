@@ -220,8 +220,8 @@ async fn fill(state_dir: &Path, clock: &ManualClock, entries: u64) {
                 let settlement = ledger.settle(outcome).await.expect("settled");
                 if n % 20 == 5 {
                     let billed = MicroUsd::new(n * 100);
-                    let told = ledger.reconcile_run(&run_id, billed).await;
-                    told.expect("reconciled");
+                    let reconciled = ledger.reconcile_run(&run_id, billed).await;
+                    reconciled.expect("reconciled");
                 }
                 settlement
             }

@@ -5,7 +5,7 @@ use crate::support::daemon::Daemon;
 use crate::support::rig::{Call, EIO, Fault, Rig};
 use crate::support::{Sandbox, chat};
 
-use super::story::{Told, calm};
+use super::story::{ReceivedAnswers, calm};
 
 const NO_SYNC: Fault = Fault {
     call: Call::Fsync,
@@ -20,7 +20,7 @@ const NO_SYNC: Fault = Fault {
 async fn when_syncs_fail_at_the_end_the_ledger_still_closes_in_order() {
     let sandbox = Sandbox::start().await;
     let rig = Rig::new();
-    let mut told = Told::default();
+    let mut app = ReceivedAnswers::default();
     let daemon = rig.start(&sandbox.url(), &[]).await;
     let body = chat("before");
     let answer = daemon
@@ -28,7 +28,7 @@ async fn when_syncs_fail_at_the_end_the_ledger_still_closes_in_order() {
         .await
         .post("/v1/chat/completions", &body)
         .await;
-    told.hear(&answer, false, "at the end");
+    app.hear(&answer, false, "at the end");
     rig.fail(NO_SYNC);
     daemon.terminate().await;
     assert!(rig.failed() > 0);
@@ -47,5 +47,5 @@ async fn when_syncs_fail_at_the_end_the_ledger_still_closes_in_order() {
         .await
         .terminate()
         .await;
-    told.check(&rig, &sandbox.debits().await, "at the end");
+    app.check(&rig, &sandbox.debits().await, "at the end");
 }

@@ -9,17 +9,17 @@ use crate::support::daemon::Daemon;
 use crate::support::rig::{Call, EIO, Fault, Rig, size_of};
 use crate::support::{Answer, Sandbox, chat, within};
 
-use super::story::{Told, calm, free, ready};
+use super::story::{ReceivedAnswers, calm, free, ready};
 
 /// A request that has to be refused, and was not sent: the sandbox knows of no more than before.
-async fn refused(daemon: &Daemon, sandbox: &Sandbox, prompt: &str, told: &mut Told) {
+async fn refused(daemon: &Daemon, sandbox: &Sandbox, prompt: &str, app: &mut ReceivedAnswers) {
     let before = sandbox.debits().await.len();
     let answer = ask(daemon, prompt).await;
     assert_eq!(answer.status, 503, "{prompt}: {}", answer.text());
     assert_eq!(answer.code(), Some("ledger_unavailable"));
     assert_eq!(answer.header("x-should-retry"), Some("false"));
     assert_eq!(answer.header("retry-after"), Some("5"));
-    told.hear(&answer, false, prompt);
+    app.hear(&answer, false, prompt);
     assert_eq!(sandbox.debits().await.len(), before, "{prompt} was sent");
 }
 
@@ -45,23 +45,23 @@ async fn not_ready(daemon: &Daemon) -> String {
 async fn outage(begin: impl FnOnce(&Rig), word: &str) {
     let sandbox = Sandbox::start().await;
     let rig = Rig::new();
-    let mut told = Told::default();
+    let mut app = ReceivedAnswers::default();
     let daemon = rig.start(&sandbox.url(), &[]).await;
-    told.hear(&ask(&daemon, "before").await, false, word);
+    app.hear(&ask(&daemon, "before").await, false, word);
     begin(&rig);
-    refused(&daemon, &sandbox, "during", &mut told).await;
+    refused(&daemon, &sandbox, "during", &mut app).await;
     let why = not_ready(&daemon).await;
     assert!(why.contains(word), "{why}");
-    refused(&daemon, &sandbox, "during, again", &mut told).await;
+    refused(&daemon, &sandbox, "during, again", &mut app).await;
     free(&daemon, word).await;
     rig.heal();
     ready(&daemon, word).await;
-    told.hear(&ask(&daemon, "after").await, false, word);
+    app.hear(&ask(&daemon, "after").await, false, word);
     daemon.terminate().await;
-    assert_eq!((told.received(), told.refused()), (2, 2));
+    assert_eq!((app.received(), app.refused()), (2, 2));
     assert!(rig.failed() > 0 || word == "Read-only");
     calm(&rig, word);
-    told.check(&rig, &sandbox.debits().await, word);
+    app.check(&rig, &sandbox.debits().await, word);
 }
 
 #[tokio::test]
@@ -88,9 +88,9 @@ async fn while_syncs_fail_nothing_paid_is_sent() {
 async fn on_a_full_disk_what_is_in_flight_is_written_and_nothing_new_is_sent() {
     let sandbox = Sandbox::start().await;
     let rig = Rig::new();
-    let mut told = Told::default();
+    let mut app = ReceivedAnswers::default();
     let daemon = rig.start(&sandbox.url(), &[]).await;
-    told.hear(&ask(&daemon, "before").await, false, "full");
+    app.hear(&ask(&daemon, "before").await, false, "full");
 
     // One answer is under way when the last byte is taken.
     sandbox
@@ -117,17 +117,17 @@ async fn on_a_full_disk_what_is_in_flight_is_written_and_nothing_new_is_sent() {
         .await;
     let in_flight = wire.answer().await;
     assert_eq!(in_flight.status, 200, "{}", in_flight.text());
-    told.hear(&in_flight, false, "full");
+    app.hear(&in_flight, false, "full");
 
     let why = not_ready(&daemon).await;
     assert!(why.contains("full"), "{why}");
-    refused(&daemon, &sandbox, "during", &mut told).await;
+    refused(&daemon, &sandbox, "during", &mut app).await;
     free(&daemon, "full").await;
     rig.heal();
     ready(&daemon, "full").await;
-    told.hear(&ask(&daemon, "after").await, false, "full");
+    app.hear(&ask(&daemon, "after").await, false, "full");
     daemon.terminate().await;
-    assert_eq!((told.received(), told.refused()), (3, 1));
+    assert_eq!((app.received(), app.refused()), (3, 1));
     assert!(rig.failed() > 0);
-    told.check(&rig, &sandbox.debits().await, "full");
+    app.check(&rig, &sandbox.debits().await, "full");
 }

@@ -7,7 +7,7 @@ use crate::support::daemon::Daemon;
 use crate::support::rig::{Rig, size_of};
 use crate::support::{Answer, Sandbox, chat, chat_stream, within};
 
-use super::story::{Told, calm, free, ready};
+use super::story::{ReceivedAnswers, calm, free, ready};
 
 const WAITING: &str = "bursar_ledger_unwritten_entries ";
 
@@ -36,18 +36,18 @@ async fn waiting(daemon: &Daemon) -> u64 {
 async fn with_serve_requests_go_on_and_are_written_when_the_disk_is_back() {
     let sandbox = Sandbox::start().await;
     let rig = Rig::new();
-    let mut told = Told::default();
+    let mut app = ReceivedAnswers::default();
     let daemon = start(&rig, &sandbox).await;
-    told.hear(&ask(&daemon, &chat("before")).await, false, "serve");
+    app.hear(&ask(&daemon, &chat("before")).await, false, "serve");
     rig.read_only(true);
-    told.hear(&ask(&daemon, &chat("during")).await, false, "serve");
-    told.hear(
+    app.hear(&ask(&daemon, &chat("during")).await, false, "serve");
+    app.hear(
         &ask(&daemon, &chat_stream("as a stream")).await,
         true,
         "serve",
     );
     free(&daemon, "serve").await;
-    assert_eq!(told.received(), 3, "{}", rig.logged());
+    assert_eq!(app.received(), 3, "{}", rig.logged());
 
     assert_eq!(waiting(&daemon).await, 2);
     let page = daemon.admin_page("/readyz").await;
@@ -74,21 +74,21 @@ async fn with_serve_requests_go_on_and_are_written_when_the_disk_is_back() {
             .text()
             .starts_with("ok\n")
     );
-    told.hear(&ask(&daemon, &chat("after")).await, false, "serve");
+    app.hear(&ask(&daemon, &chat("after")).await, false, "serve");
     daemon.terminate().await;
     calm(&rig, "serve");
     let log = rig.logged();
     assert_eq!(log.matches("the ledger cannot write").count(), 1, "{log}");
-    told.check(&rig, &sandbox.debits().await, "serve");
+    app.check(&rig, &sandbox.debits().await, "serve");
 }
 
 #[tokio::test]
 async fn with_serve_only_what_waits_is_lost_when_the_process_dies() {
     let sandbox = Sandbox::start().await;
     let rig = Rig::new();
-    let mut told = Told::default();
+    let mut app = ReceivedAnswers::default();
     let daemon = start(&rig, &sandbox).await;
-    told.hear(&ask(&daemon, &chat("before")).await, false, "serve");
+    app.hear(&ask(&daemon, &chat("before")).await, false, "serve");
     rig.read_only(true);
     assert_eq!(ask(&daemon, &chat("during")).await.status, 200);
     daemon.kill().await;
@@ -100,20 +100,20 @@ async fn with_serve_only_what_waits_is_lost_when_the_process_dies() {
     // The books have one more than the ledger, as config.toml says; the rest is right.
     let debits = sandbox.debits().await;
     assert_eq!(debits.len(), 2);
-    told.check(&rig, &debits[..1], "serve");
+    app.check(&rig, &debits[..1], "serve");
 }
 
 #[tokio::test]
 async fn with_serve_a_full_disk_takes_the_entries_into_its_reserve() {
     let sandbox = Sandbox::start().await;
     let rig = Rig::new();
-    let mut told = Told::default();
+    let mut app = ReceivedAnswers::default();
     let daemon = start(&rig, &sandbox).await;
-    told.hear(&ask(&daemon, &chat("before")).await, false, "full");
+    app.hear(&ask(&daemon, &chat("before")).await, false, "full");
     rig.budget(size_of(&rig.state_dir()));
-    told.hear(&ask(&daemon, &chat("during")).await, false, "full");
-    told.hear(&ask(&daemon, &chat("still")).await, false, "full");
-    assert_eq!(told.received(), 3, "{}", rig.logged());
+    app.hear(&ask(&daemon, &chat("during")).await, false, "full");
+    app.hear(&ask(&daemon, &chat("still")).await, false, "full");
+    assert_eq!(app.received(), 3, "{}", rig.logged());
     let page = daemon.admin_page("/readyz").await;
     assert_eq!(page.status, 200);
     assert!(page.text().starts_with("degraded: "), "{}", page.text());
@@ -126,5 +126,5 @@ async fn with_serve_a_full_disk_takes_the_entries_into_its_reserve() {
         .terminate()
         .await;
     calm(&rig, "full");
-    told.check(&rig, &sandbox.debits().await, "full");
+    app.check(&rig, &sandbox.debits().await, "full");
 }

@@ -9,10 +9,10 @@ use crate::support::rig::{Call, Rig, size_of};
 use crate::support::wire::request;
 use crate::support::{Answer, Origin, Sandbox, Step, chat, eventually};
 
-use super::story::{Told, calm, free, ready};
+use super::story::{ReceivedAnswers, calm, free, ready};
 
-async fn written(sandbox: &Sandbox, rig: &Rig) -> Told {
-    let mut told = Told::default();
+async fn written(sandbox: &Sandbox, rig: &Rig) -> ReceivedAnswers {
+    let mut app = ReceivedAnswers::default();
     let daemon = rig.start(&sandbox.url(), &[]).await;
     let body = chat("before");
     let answer = daemon
@@ -20,16 +20,16 @@ async fn written(sandbox: &Sandbox, rig: &Rig) -> Told {
         .await
         .post("/v1/chat/completions", &body)
         .await;
-    told.hear(&answer, false, "before");
+    app.hear(&answer, false, "before");
     daemon.terminate().await;
-    told
+    app
 }
 
 #[tokio::test]
 async fn a_start_on_a_read_only_disk_says_so_and_damages_nothing() {
     let sandbox = Sandbox::start().await;
     let rig = Rig::new();
-    let told = written(&sandbox, &rig).await;
+    let app = written(&sandbox, &rig).await;
     rig.read_only(true);
     let mut child = rig.try_start(&sandbox.url()).await.err().expect("no start");
     let status = child.wait().await.expect("a status");
@@ -43,7 +43,7 @@ async fn a_start_on_a_read_only_disk_says_so_and_damages_nothing() {
         .await
         .terminate()
         .await;
-    told.check(&rig, &sandbox.debits().await, "read-only at the start");
+    app.check(&rig, &sandbox.debits().await, "read-only at the start");
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn a_first_start_on_a_full_disk_says_so_and_the_next_one_works() {
 async fn a_start_on_a_disk_that_has_become_full_reads_the_ledger_and_resumes_by_itself() {
     let sandbox = Sandbox::start().await;
     let rig = Rig::new();
-    let mut told = written(&sandbox, &rig).await;
+    let mut app = written(&sandbox, &rig).await;
     // The reserve was lost to the writer that filled the disk.
     std::fs::remove_file(rig.state_dir().join("reserve")).expect("the reserve");
     rig.budget(size_of(&rig.state_dir()));
@@ -83,7 +83,7 @@ async fn a_start_on_a_disk_that_has_become_full_reads_the_ledger_and_resumes_by_
                 .post("/v1/chat/completions", &body)
                 .await;
             assert_eq!(answer.code(), Some("ledger_unavailable"));
-            told.hear(&answer, false, "full");
+            app.hear(&answer, false, "full");
             rig.heal();
             ready(&daemon, "full").await;
             daemon.terminate().await;
@@ -91,7 +91,7 @@ async fn a_start_on_a_disk_that_has_become_full_reads_the_ledger_and_resumes_by_
         Err(mut child) => panic!("{:?}: {}", child.wait().await, rig.logged()),
     }
     assert!(rig.calls(Call::Fallocate) > 1);
-    told.check(&rig, &sandbox.debits().await, "full at the start");
+    app.check(&rig, &sandbox.debits().await, "full at the start");
 }
 
 /// Starts on the disk as it is, or returns why there is no start.
@@ -127,7 +127,7 @@ async fn killed_in_flight(rig: &Rig) {
 async fn a_start_on_a_full_disk_with_an_open_entry_waits_for_room_and_ends_it_then() {
     let sandbox = Sandbox::start().await;
     let rig = Rig::new();
-    let mut told = written(&sandbox, &rig).await;
+    let mut app = written(&sandbox, &rig).await;
     killed_in_flight(&rig).await;
     rig.budget(size_of(&rig.state_dir()));
     // Stopped and started while it is still full, it waits again.
@@ -138,7 +138,7 @@ async fn a_start_on_a_full_disk_with_an_open_entry_waits_for_room_and_ends_it_th
         free(&daemon, "full").await;
         let refused = asked(&daemon, "during").await;
         assert_eq!(refused.code(), Some("ledger_unavailable"));
-        told.hear(&refused, false, "full");
+        app.hear(&refused, false, "full");
         daemon.terminate().await;
     }
     let daemon = started(&sandbox, &rig).await;
@@ -149,14 +149,14 @@ async fn a_start_on_a_full_disk_with_an_open_entry_waits_for_room_and_ends_it_th
     assert!(metrics.contains(wanted), "{metrics}");
     // The app asks again: it is the same purchase, also for a start that could not write so.
     let again = asked(&daemon, "in flight").await;
-    told.hear(&again, false, "again");
+    app.hear(&again, false, "again");
     daemon.terminate().await;
     let entries = entries(&rig.state_dir());
     let adopted = entries
         .iter()
         .filter(|entry| matches!(entry.key_origin, Some(KeyOrigin::Adopted { .. })));
     assert_eq!(adopted.count(), 1, "{entries:?}");
-    assert_eq!((told.received(), told.refused()), (2, 2));
+    assert_eq!((app.received(), app.refused()), (2, 2));
     calm(&rig, "full at the start");
 }
 
@@ -164,7 +164,7 @@ async fn a_start_on_a_full_disk_with_an_open_entry_waits_for_room_and_ends_it_th
 async fn a_start_on_a_full_disk_whose_last_segment_has_no_header_waits_for_room() {
     let sandbox = Sandbox::start().await;
     let rig = Rig::new();
-    let mut told = written(&sandbox, &rig).await;
+    let mut app = written(&sandbox, &rig).await;
     std::fs::remove_file(rig.state_dir().join("reserve")).expect("the reserve");
     // The one before it was full, and so was the disk.
     let segment = rig.state_dir().join("journal/00000002.jsonl");
@@ -174,7 +174,7 @@ async fn a_start_on_a_full_disk_whose_last_segment_has_no_header_waits_for_room(
     assert_eq!(daemon.admin_page("/readyz").await.status, 503);
     rig.heal();
     ready(&daemon, "full").await;
-    told.hear(&asked(&daemon, "after").await, false, "after");
+    app.hear(&asked(&daemon, "after").await, false, "after");
     daemon.terminate().await;
-    told.check(&rig, &sandbox.debits().await, "no header");
+    app.check(&rig, &sandbox.debits().await, "no header");
 }

@@ -24,7 +24,7 @@ pub struct Ran {
 
 /// What an app received.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct ReceivedAnswers {
     /// Entry and amount of answers that were received whole.
     received: HashMap<String, u64>,
     /// Entries of requests that were refused with the word that a retry is of no use: not sent.
@@ -36,7 +36,7 @@ pub async fn run(fault: Fault) -> Ran {
     let sandbox = Sandbox::start().await;
     let rig = Rig::new();
     rig.fail(fault);
-    let mut told = Told::default();
+    let mut app = ReceivedAnswers::default();
     let mut seen = None;
     match rig.try_start(&sandbox.url()).await {
         Err(mut child) => {
@@ -47,13 +47,13 @@ pub async fn run(fault: Fault) -> Ran {
             assert!(line.starts_with("bursar: "), "{fault:?}: {log}");
         }
         Ok(daemon) => {
-            tell(&daemon, &mut told, fault).await;
+            play(&daemon, &mut app, fault).await;
             seen = Some(rig.seen());
             let has_struck = rig.failed() > 0;
             rig.heal();
-            resumed(&daemon, &mut told, fault).await;
+            resumed(&daemon, &mut app, fault).await;
             if fault.from == 0 {
-                assert_eq!(told.received.len(), 4, "{told:?}");
+                assert_eq!(app.received.len(), 4, "{app:?}");
             }
             // A failure that came too late for the requests occurs at the stop.
             let from = u64::from(fault.from > 0 && !has_struck);
@@ -74,23 +74,23 @@ pub async fn run(fault: Fault) -> Ran {
         .await
         .terminate()
         .await;
-    told.check(&rig, &sandbox.debits().await, &format!("{fault:?}"));
+    app.check(&rig, &sandbox.debits().await, &format!("{fault:?}"));
     ran
 }
 
-async fn tell(daemon: &Daemon, told: &mut Told, fault: Fault) {
+async fn play(daemon: &Daemon, app: &mut ReceivedAnswers, fault: Fault) {
     let json = daemon
         .connect()
         .await
         .post("/v1/chat/completions", &chat("one"))
         .await;
-    told.hear(&json, false, fault);
+    app.hear(&json, false, fault);
     let stream = daemon
         .connect()
         .await
         .post("/v1/chat/completions", &chat_stream("two"))
         .await;
-    told.hear(&stream, true, fault);
+    app.hear(&stream, true, fault);
     free(daemon, fault).await;
     // An app that hangs up and asks again.
     let mut wire = daemon.connect().await;
@@ -102,7 +102,7 @@ async fn tell(daemon: &Daemon, told: &mut Told, fault: Fault) {
         .await
         .post("/agent/v1/chat/completions", &chat("three"))
         .await;
-    told.hear(&retried, false, fault);
+    app.hear(&retried, false, fault);
 }
 
 /// No panic of bursar's own. Those of sled are caught, and cost the index only.
@@ -131,23 +131,23 @@ pub async fn ready(daemon: &Daemon, fault: impl std::fmt::Debug) {
 }
 
 /// Service resumes by itself. A failure that struck just now may still refuse one request.
-async fn resumed(daemon: &Daemon, told: &mut Told, fault: Fault) {
-    let before = told.received.len();
+async fn resumed(daemon: &Daemon, app: &mut ReceivedAnswers, fault: Fault) {
+    let before = app.received.len();
     for _ in 0..3 {
         ready(daemon, fault).await;
         let asked = daemon.connect().await;
         let answer = asked.post("/v1/chat/completions", &chat("after")).await;
-        told.hear(&answer, false, fault);
-        if told.received.len() > before {
+        app.hear(&answer, false, fault);
+        if app.received.len() > before {
             return;
         }
     }
     panic!("{fault:?}: the ledger says that it can be written, and refuses");
 }
 
-// === impl Told ===
+// === impl ReceivedAnswers ===
 
-impl Told {
+impl ReceivedAnswers {
     /// Notes an answer: a whole one, or a refusal as designed.
     pub fn hear(&mut self, answer: &Answer, stream: bool, fault: impl std::fmt::Debug) {
         let id = answer.header("x-bursar-entry").unwrap_or_default();

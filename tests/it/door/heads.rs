@@ -152,7 +152,7 @@ async fn an_idle_connection_is_not_a_slow_head() {
 }
 
 #[tokio::test]
-async fn a_connection_above_the_limit_is_told_so_and_comes_in_when_another_leaves() {
+async fn a_connection_above_the_limit_is_answered_and_comes_in_when_another_leaves() {
     let door = Door::open().await;
     let mut open = Vec::new();
     for _ in 0..640 {

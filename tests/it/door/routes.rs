@@ -88,7 +88,7 @@ async fn a_slip_in_the_address_is_answered_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn the_form_of_openais_audio_is_told_from_the_services() {
+async fn the_form_of_openais_audio_is_distinguished_from_the_services() {
     let door = Door::open().await;
     let form = [("Content-Type", "multipart/form-data; boundary=x")];
     let multipart =
@@ -119,7 +119,7 @@ async fn the_form_of_openais_audio_is_told_from_the_services() {
     let at = format!("http://{}{path}", door.bursar.address);
     let openai = r#"{"model":"tts-1","input":"hello","voice":"alloy"}"#;
     let detail = r#"{"detail":"text is required"}"#;
-    for (body, status, is_told) in [
+    for (body, status, explains) in [
         (openai, 422, true),
         (r#"{"input":"hello"}"#, 400, true),
         (r#"{"text":5,"input":"hello"}"#, 422, false),
@@ -130,22 +130,22 @@ async fn the_form_of_openais_audio_is_told_from_the_services() {
         door.origin.push(Step::Answer(json(status, &[], detail)));
         let answer = door.ask(request("POST", path, &[], body)).await;
         assert_eq!(answer.status, status, "{body}");
-        let told = answer.json()["error"]["message"]
+        let message = answer.json()["error"]["message"]
             .as_str()
             .expect("a text")
             .to_owned();
-        assert!(told.contains("text is required"), "{told}");
+        assert!(message.contains("text is required"), "{message}");
         let is_whole = ["`input`", "`model`", "audio_base64", &at]
             .iter()
-            .all(|part| told.contains(part));
-        assert_eq!(is_whole, is_told, "{body} {status}: {told}");
+            .all(|part| message.contains(part));
+        assert_eq!(is_whole, explains, "{body} {status}: {message}");
         let sent = door.origin.received().pop().expect("a request");
         assert_eq!(sent.body, body.as_bytes(), "the body is the app's");
     }
 }
 
 #[tokio::test]
-async fn a_token_in_another_apis_header_is_told_where_it_goes() {
+async fn a_token_in_another_apis_header_is_refused_with_the_right_header_named() {
     let door = Door::with("[listen]\nanonymous = false\n").await;
     let headers = [("x-api-key", "bt_token")];
     let bytes = request("POST", "/v1/messages", &headers, "{}");

@@ -74,7 +74,7 @@ say(sorted(map(str, seen)))
 }
 
 #[tokio::test]
-async fn a_token_that_is_waited_for_is_told_to_come_again_and_a_stranger_is_not() {
+async fn a_token_that_is_waited_for_is_asked_to_come_again_and_a_stranger_is_not() {
     let origin = Origin::always(Step::Answer(billed(7))).await;
     let place = Place::before(&origin.url()).await;
     let (talk, token) = place.waiting_run().await;
@@ -106,7 +106,12 @@ async fn a_token_that_is_waited_for_is_told_to_come_again_and_a_stranger_is_not(
 
     send(&talk.exec, Signal::CONT);
     let served = ask(&daemon, &token, "once more").await;
-    assert_eq!(served.status, 200, "who waits is let in: {}", served.text());
+    assert_eq!(
+        served.status,
+        200,
+        "a waiting request is let in: {}",
+        served.text()
+    );
     assert_eq!(talk.end().await.0, Some(0));
     eventually("the token to end", || async {
         (ask(&daemon, &token, "late").await.code() == Some("token_refused")).then_some(())

@@ -177,7 +177,7 @@ for _ in range(2):
 }
 
 #[tokio::test]
-async fn a_command_that_a_signal_ends_is_told_as_shells_tell_it() {
+async fn a_command_that_a_signal_ends_has_the_exit_code_that_shells_give_it() {
     let place = place().await;
     for number in [1, 2, 3, 6, 9, 11, 13, 15] {
         let script = format!(
@@ -194,7 +194,7 @@ async fn a_command_that_a_signal_ends_is_told_as_shells_tell_it() {
 
 /// Processes that a command leaves behind run on, and spend no more.
 #[tokio::test]
-async fn who_is_left_behind_has_no_token_any_more() {
+async fn a_process_that_is_left_behind_has_no_token_any_more() {
     let place = place().await;
     let found = place.folder.path().join("found");
     let script = format!(

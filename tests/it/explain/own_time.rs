@@ -8,7 +8,7 @@ use crate::support::origin::{chunk, json, last_chunk, stream_head};
 use crate::support::{Origin, Step, chat, chat_stream, eventually};
 
 #[tokio::test]
-async fn log_ledger_and_metrics_tell_one_own_time() {
+async fn log_ledger_and_metrics_report_one_own_time() {
     let event = format!("data: \"{}\"\n\n", "x".repeat(100));
     let end = ": service-billed-micro-usd 7\n\ndata: [DONE]\n\n";
     let stream = [
@@ -48,8 +48,8 @@ async fn log_ledger_and_metrics_tell_one_own_time() {
         let logged = eventually("its line in the log", || async {
             let log = std::fs::read_to_string(&log).expect("a log");
             let lines = log.lines();
-            let mut told = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            told.find_map(|line| find(&line, "own_us"))
+            let mut documents = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            documents.find_map(|line| find(&line, "own_us"))
         })
         .await;
         let metrics = daemon.admin_page("/metrics").await.text();
@@ -58,16 +58,16 @@ async fn log_ledger_and_metrics_tell_one_own_time() {
         let counted: f64 = counted.expect("a sum").parse().expect("a number");
         daemon.terminate().await;
         let arguments = ["explain", "--json", "--state-dir", state, &id];
-        let (told, error, code) = run(&arguments).await;
+        let (printed, error, code) = run(&arguments).await;
         assert_eq!(code, Some(0), "{error}");
-        let told: Value = serde_json::from_str(&told).expect("JSON");
-        let told = find(&told, "own_us").expect("own time");
-        assert_eq!(told, logged, "{name}: ledger and log");
-        let micros = told.as_f64().expect("a number");
+        let document: Value = serde_json::from_str(&printed).expect("JSON");
+        let own_us = find(&document, "own_us").expect("own time");
+        assert_eq!(own_us, logged, "{name}: ledger and log");
+        let micros = own_us.as_f64().expect("a number");
         let apart = (counted * 1e6 - micros).abs();
         assert!(
             apart < 1.0,
-            "{name}: {counted} s in the metrics, {told} us told"
+            "{name}: {counted} s in the metrics, {own_us} us reported"
         );
     }
 }

@@ -42,9 +42,12 @@ async fn an_entry_is_found_by_the_end_that_receipts_shows_and_a_shared_beginning
         .map(|(one, _)| one)
         .collect();
     assert!(shared.len() >= 8, "within a minute: {ids:?}");
-    let (told, error, code) = run(&["explain", "--state-dir", state, &shared]).await;
+    let (printed, error, code) = run(&["explain", "--state-dir", state, &shared]).await;
     assert_eq!(code, Some(1));
-    assert!(ids.iter().all(|id| told.contains(id.as_str())), "{told}");
+    assert!(
+        ids.iter().all(|id| printed.contains(id.as_str())),
+        "{printed}"
+    );
     assert!(
         error.contains("2 ids begin or end with") && error.contains("give more of it"),
         "{error}"
@@ -75,26 +78,26 @@ async fn no_text_of_an_app_turns_hides_or_breaks_a_line_on_a_screen() {
     ];
     for arguments in commands {
         let whole = [arguments, &["--state-dir", state]].concat();
-        let (told, error, code) = run(&whole).await;
+        let (printed, error, code) = run(&whole).await;
         assert_eq!(code, Some(0), "{arguments:?}: {error}");
         let is_bad = |letter: char| {
             (letter.is_control() && letter != '\n') || "\u{202e}\u{2028}\u{200b}".contains(letter)
         };
-        assert!(!told.contains(is_bad), "{arguments:?}: {told:?}");
+        assert!(!printed.contains(is_bad), "{arguments:?}: {printed:?}");
         if arguments.contains(&"--json") {
-            let document: Value = serde_json::from_str(&told).expect("JSON");
-            let told = document
+            let document: Value = serde_json::from_str(&printed).expect("JSON");
+            let member = document
                 .pointer("/entries/0/model")
                 .or(document.get("model"));
             assert_eq!(
-                told.and_then(Value::as_str),
+                member.and_then(Value::as_str),
                 Some(model),
                 "the same document"
             );
         } else {
             assert!(
-                told.contains("a\\u{202e}\\u{2028}\\u{200b}\\u{9b}1m\\u{7}z"),
-                "{told}"
+                printed.contains("a\\u{202e}\\u{2028}\\u{200b}\\u{9b}1m\\u{7}z"),
+                "{printed}"
             );
         }
     }

@@ -53,8 +53,8 @@ async fn the_organizations_key_replaces_whatever_the_app_sent() {
         ] {
             assert!(!received.head.contains(other), "{name}: {other} is gone");
         }
-        let told = format!("{answer:?}");
-        assert!(!told.contains(KEY), "{name}: the key goes to one place");
+        let text = format!("{answer:?}");
+        assert!(!text.contains(KEY), "{name}: the key goes to one place");
     }
 }
 

@@ -26,11 +26,11 @@ fn lengths() -> Vec<Case> {
         let sends = format!("HTTP/1.1 200 OK\r\n{head}Content-Length: 100\r\n\r\n{{}}");
         case(24, ask, name, sends, app, books).closing()
     };
-    let told = "X-Service-Billed: 7\r\n";
+    let billed_7 = "X-Service-Billed: 7\r\n";
     let long_extension = format!("2;{}\r\n{{}}\r\n0\r\n\r\n", "e".repeat(10_000));
     let trailers = |bytes: usize| format!("2\r\n{{}}\r\n0\r\nX-T: {}\r\n\r\n", "t".repeat(bytes));
     vec![
-        short("a body cut short", Ask::Chat, told, BROKEN, PAID),
+        short("a body cut short", Ask::Chat, billed_7, BROKEN, PAID),
         short(
             "a body cut short without a price",
             Ask::Chat,
@@ -271,7 +271,7 @@ fn codings() -> Vec<Case> {
             Books::Unreported,
         ),
         coded(
-            "a stream in gzip that tells its price in the head",
+            "a stream in gzip with its price in the head",
             "GZip",
             "X-Service-Billed: 7\r\n",
             &bomb,
@@ -310,28 +310,28 @@ fn documents() -> Vec<Case> {
     let large = |mib: usize| format!("{{\"a\":\"{}\"}}", "x".repeat(mib << 20));
     let deep = "[".repeat(500_000);
     let usage = |usage: &str| format!("{{\"usage\":{usage}}}");
-    let told = |name: &str, body: &str| {
+    let billed = |name: &str, body: &str| {
         let sends = json(200, &[("X-Service-Billed", "7")], body);
         case(22, Ask::Chat, name, sends, whole(body), PAID)
     };
     vec![
-        told("a document of 8 MB", &large(8)).at(21),
-        told("500,000 brackets", &deep).at(21),
-        told(
+        billed("a document of 8 MB", &large(8)).at(21),
+        billed("500,000 brackets", &deep).at(21),
+        billed(
             "usage of 2^63",
             &usage(r#"{"prompt_tokens":9223372036854775808}"#),
         ),
-        told("usage below zero", &usage(r#"{"prompt_tokens":-5}"#)),
-        told(
+        billed("usage below zero", &usage(r#"{"prompt_tokens":-5}"#)),
+        billed(
             "usage in fractions",
             &usage(r#"{"prompt_tokens":1.5,"completion_tokens":1e300}"#),
         ),
-        told(
+        billed(
             "usage in texts",
             &usage(r#"{"prompt_tokens":"5","completion_tokens":[1]}"#),
         ),
-        told("usage of no object", &usage("[1,2]")),
-        told(
+        billed("usage of no object", &usage("[1,2]")),
+        billed(
             "usage twice",
             r#"{"usage":{"prompt_tokens":1},"usage":{"prompt_tokens":2}}"#,
         ),

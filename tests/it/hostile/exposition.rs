@@ -17,8 +17,8 @@ pub fn samples(text: &str) -> Result<BTreeSet<Series>, String> {
         if line.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
             return Err(bad("a control byte"));
         }
-        if let Some(told) = line.strip_prefix("# TYPE ") {
-            let (name, kind) = told.split_once(' ').ok_or_else(|| bad("no type"))?;
+        if let Some(family) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = family.split_once(' ').ok_or_else(|| bad("no type"))?;
             if !["counter", "gauge", "histogram"].contains(&kind) {
                 return Err(bad("no known type"));
             }

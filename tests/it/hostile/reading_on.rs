@@ -66,7 +66,7 @@ fn endless() -> Vec<(&'static str, String, Step)> {
 }
 
 #[tokio::test]
-async fn a_dripping_answer_that_nobody_reads_is_given_up() {
+async fn a_dripping_answer_without_a_reader_is_given_up() {
     for (name, asks, step) in endless() {
         let origin = Origin::start([step]).await;
         let bursar = Bursar::with(&origin.url(), QUICK).await;
@@ -92,7 +92,7 @@ async fn a_dripping_answer_that_nobody_reads_is_given_up() {
 
 /// An endless document is not read for ever, however fast it arrives; its price was in its head.
 #[tokio::test]
-async fn a_flood_that_nobody_reads_is_given_up_by_its_bytes() {
+async fn a_flood_without_a_reader_is_given_up_by_its_bytes() {
     let head =
         b"HTTP/1.1 200 OK\r\nX-Service-Billed: 7\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
     let piece = [
@@ -124,7 +124,7 @@ async fn a_flood_that_nobody_reads_is_given_up_by_its_bytes() {
 
 /// The dripping body of an error is given up even while its app waits: the status is enough.
 #[tokio::test]
-async fn a_dripping_error_is_told_as_broken() {
+async fn a_dripping_error_is_reported_as_broken() {
     let error = b"HTTP/1.1 400 No\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
     let origin = Origin::start([Step::Drip(error, b"1\r\nx\r\n".to_vec())]).await;
     let bursar = Bursar::with(&origin.url(), QUICK).await;

@@ -105,42 +105,42 @@ fn comments() -> Vec<Case> {
         case(22, Ask::Stream, name, events(&text), whole(&text), books).odd(odd)
     };
     let receipt = |amount: u64| format!(": service-billed-micro-usd {amount}\n\n");
-    let told = |text: &str| format!("data: {{}}\n\n{text}\n\n{done}");
+    let with_comments = |text: &str| format!("data: {{}}\n\n{text}\n\n{done}");
     let nothing = Books::Unreported;
     vec![
         stream(
             "two equal comments",
-            told(&receipt(7).repeat(2)),
+            with_comments(&receipt(7).repeat(2)),
             Books::Settled(7),
             NONE,
         ),
         stream(
             "500 equal comments",
-            told(&receipt(7).repeat(500)),
+            with_comments(&receipt(7).repeat(500)),
             Books::Settled(7),
             NONE,
         ),
         stream(
             "two amounts in comments",
-            told(&[receipt(7), receipt(9)].concat()),
+            with_comments(&[receipt(7), receipt(9)].concat()),
             Books::Settled(7),
             CONFLICT,
         ),
         stream(
             "500 amounts in comments",
-            told(&(1..=500).map(receipt).collect::<String>()),
+            with_comments(&(1..=500).map(receipt).collect::<String>()),
             Books::Settled(1),
             CONFLICT,
         ),
         stream(
             "a zero behind an amount",
-            told(&[receipt(7), receipt(0)].concat()),
+            with_comments(&[receipt(7), receipt(0)].concat()),
             Books::Settled(7),
             CONFLICT,
         ),
         stream(
             "an amount behind what is none",
-            told(&format!(": service-billed-micro-usd x\n\n{}", receipt(7))),
+            with_comments(&format!(": service-billed-micro-usd x\n\n{}", receipt(7))),
             nothing,
             &[Anomaly::ConflictingAmounts, Anomaly::Malformed],
         ),
@@ -158,43 +158,43 @@ fn comments() -> Vec<Case> {
         ),
         stream(
             "no space before the name",
-            told(":service-billed-micro-usd 7"),
+            with_comments(":service-billed-micro-usd 7"),
             nothing,
             NONE,
         ),
         stream(
             "two spaces before the name",
-            told(":  service-billed-micro-usd 7"),
+            with_comments(":  service-billed-micro-usd 7"),
             nothing,
             NONE,
         ),
         stream(
             "two spaces before the amount",
-            told(": service-billed-micro-usd  7"),
+            with_comments(": service-billed-micro-usd  7"),
             nothing,
             MALFORMED,
         ),
         stream(
             "a space before the colon of a comment",
-            told(" : service-billed-micro-usd 7"),
+            with_comments(" : service-billed-micro-usd 7"),
             nothing,
             NONE,
         ),
         stream(
             "upper case",
-            told(": SERVICE-BILLED-MICRO-USD 7"),
+            with_comments(": SERVICE-BILLED-MICRO-USD 7"),
             nothing,
             NONE,
         ),
         stream(
             "an equals sign",
-            told(": service-billed-micro-usd=7"),
+            with_comments(": service-billed-micro-usd=7"),
             nothing,
             NONE,
         ),
         stream(
             "a name that goes on",
-            told(": service-billed-micro-usd-x 7"),
+            with_comments(": service-billed-micro-usd-x 7"),
             nothing,
             NONE,
         ),
@@ -206,31 +206,31 @@ fn comments() -> Vec<Case> {
         ),
         stream(
             "as data",
-            told("data: : service-billed-micro-usd 7"),
+            with_comments("data: : service-billed-micro-usd 7"),
             nothing,
             NONE,
         ),
         stream(
             "as an event",
-            told("event: : service-billed-micro-usd 7"),
+            with_comments("event: : service-billed-micro-usd 7"),
             nothing,
             NONE,
         ),
         stream(
             "as a field",
-            told("service-billed-micro-usd: 7"),
+            with_comments("service-billed-micro-usd: 7"),
             nothing,
             NONE,
         ),
         stream(
             "a comment of 300 bytes",
-            told(&format!(": service-billed-micro-usd {}7", "0".repeat(300))),
+            with_comments(&format!(": service-billed-micro-usd {}7", "0".repeat(300))),
             nothing,
             NONE,
         ),
         stream(
             "an estimate of 16 digits",
-            told(&format!(
+            with_comments(&format!(
                 ": service-frontier-would-have-cost-micro-usd 1000000000000000\n\n{}",
                 receipt(7)
             )),

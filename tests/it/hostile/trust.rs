@@ -38,15 +38,15 @@ async fn refused(url: &str, state: &Path, variables: &[(&str, &Path)]) -> String
     let checked = checking.output().await.expect("it runs");
     assert_eq!(checked.status.code(), Some(78), "{variables:?}");
     let status = child.wait().await.expect("an end");
-    let mut told = String::new();
+    let mut text = String::new();
     let mut stderr = child.stderr.take().expect("a pipe");
-    stderr.read_to_string(&mut told).await.expect("text");
-    assert_eq!(status.code(), Some(78), "{variables:?}: {told}");
-    told
+    stderr.read_to_string(&mut text).await.expect("text");
+    assert_eq!(status.code(), Some(78), "{variables:?}: {text}");
+    text
 }
 
 #[tokio::test]
-async fn trust_that_cannot_be_read_is_told_at_start_and_ends_no_process_by_a_panic() {
+async fn trust_that_cannot_be_read_is_reported_at_start_and_ends_no_process_by_a_panic() {
     let directory = tempfile::tempdir().expect("a directory");
     let place = |name: &str| directory.path().join(name);
     std::fs::write(place("empty.pem"), "").expect("a file");
@@ -64,10 +64,10 @@ async fn trust_that_cannot_be_read_is_told_at_start_and_ends_no_process_by_a_pan
         ("SSL_CERT_DIR", "missing"),
     ] {
         let file = place(file);
-        let told = refused("https://localhost:9", &place("state"), &[(name, &file)]).await;
-        assert!(!told.contains("panicked"), "{name}: {told}");
-        assert!(told.contains(name), "{name} is not named: {told}");
-        assert!(told.contains("ca_file"), "{name}: {told}");
+        let text = refused("https://localhost:9", &place("state"), &[(name, &file)]).await;
+        assert!(!text.contains("panicked"), "{name}: {text}");
+        assert!(text.contains(name), "{name} is not named: {text}");
+        assert!(text.contains("ca_file"), "{name}: {text}");
         assert!(
             !place("state").exists(),
             "{name}: a start that fails leaves nothing"

@@ -33,24 +33,24 @@ async fn a_comparison_counts_once_a_call_with_what_the_books_say() {
     let sandbox = Sandbox::start().await;
     let bursar = Bursar::before(&sandbox.url()).await;
     let body = prompt("Compare tea and coffee.");
-    let mut told = 0;
+    let mut sum = 0;
     for _ in 0..2 {
         let answer = post(bursar.address, COMPARISON, &body).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         let cost = answer.json()["cost_micro_usd"].as_u64().expect("a cost");
         assert_eq!(bursar.entry_of(&answer).state, settled(cost));
-        told += cost;
+        sum += cost;
     }
     assert_eq!(sandbox.debits().await.len(), 2, "one debit a call");
-    assert_eq!(sandbox.debited().await, told);
+    assert_eq!(sandbox.debited().await, sum);
     let row = row(&bursar).await;
     assert_eq!((&row["requests"], &row["settled"]), (&json!(2), &json!(2)));
-    assert_eq!(row["billed_micro_usd"], told);
+    assert_eq!(row["billed_micro_usd"], sum);
     let metric = bursar.metric(
         "bursar_billed_usd_total",
         "operation=\"frontier_comparison\"",
     );
-    assert!((metric - told as f64 / 1e6).abs() < 1e-9, "{metric}");
+    assert!((metric - sum as f64 / 1e6).abs() < 1e-9, "{metric}");
 }
 
 /// The answer is read to its end without a reader, and sent to the app when it asks again.

@@ -39,7 +39,7 @@ struct Purchase {
     path: &'static str,
     headers: Vec<(&'static str, &'static str)>,
     body: Vec<u8>,
-    is_told: bool,
+    reports_price: bool,
 }
 
 // === impl Purchase ===
@@ -50,13 +50,13 @@ impl Purchase {
             path,
             headers: Vec::new(),
             body: body.to_string().into_bytes(),
-            is_told: true,
+            reports_price: true,
         }
     }
 
-    fn untold(path: &'static str, body: &Value) -> Self {
+    fn unpriced(path: &'static str, body: &Value) -> Self {
         Self {
-            is_told: false,
+            reports_price: false,
             ..Self::new(path, body)
         }
     }
@@ -89,9 +89,9 @@ fn purchases(set: &str, endpoint: &str, picture: &[u8]) -> Vec<Purchase> {
         Purchase::new(CHAT, &turn("What is 4 + 5?", true)),
         Purchase::new(CHAT, &turn("hard: why is grass green?", true)),
         // A configured model has no price.
-        Purchase::untold(CHAT, &direct),
+        Purchase::unpriced(CHAT, &direct),
         Purchase::new(AGENT, &turn("What is 2 + 3?", false)),
-        Purchase::untold(AGENT, &turn("What is 4 + 5?", true)),
+        Purchase::unpriced(AGENT, &turn("What is 4 + 5?", true)),
         Purchase::new(
             "/v1/embeddings",
             &json!({"model": "auto", "input": ["a sea", "a lake"]}),
@@ -106,8 +106,8 @@ fn purchases(set: &str, endpoint: &str, picture: &[u8]) -> Vec<Purchase> {
             body: edit,
             ..Purchase::new("/v1/images/edits", &Value::Null)
         },
-        Purchase::untold(TRANSCRIPTIONS, &sound),
-        Purchase::untold(SPEECH, &json!({"text": "Rivers run."})),
+        Purchase::unpriced(TRANSCRIPTIONS, &sound),
+        Purchase::unpriced(SPEECH, &json!({"text": "Rivers run."})),
         Purchase::new(COMPARISON, &compared),
         Purchase::new(RUNS, &run_of(set)),
     ]
@@ -143,9 +143,9 @@ async fn stage(lines: &str) -> (Sandbox, Bursar, Vec<Purchase>) {
 /// The books by operation: the debits of answers that carried a price, and of the others.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Side {
-    told: u64,
-    untold: u64,
-    untold_count: u64,
+    reported: u64,
+    unpriced: u64,
+    unpriced_count: u64,
 }
 
 fn operation_of(route: &str) -> &'static str {
@@ -161,10 +161,10 @@ async fn books(sandbox: &Sandbox, entries: &[EntryView]) -> BTreeMap<&'static st
         let side = books.entry(operation_of(route)).or_default();
         let entry = entry_of(&debit, entries);
         if entry.billed_micro_usd.is_some() {
-            side.told += amount(&debit);
+            side.reported += amount(&debit);
         } else {
-            side.untold += amount(&debit);
-            side.untold_count += 1;
+            side.unpriced += amount(&debit);
+            side.unpriced_count += 1;
         }
     }
     books
@@ -190,18 +190,18 @@ async fn agrees(sandbox: &Sandbox, bursar: &Bursar) -> BTreeMap<&'static str, Si
     let by_operation = rows(&document, "operation");
     for (_, operation, _) in METERED {
         let (row, side) = (&by_operation[operation], &books[operation]);
-        assert_eq!(row["billed_micro_usd"], side.told, "{operation}: {row}");
+        assert_eq!(row["billed_micro_usd"], side.reported, "{operation}: {row}");
         let unknown = row["unreported"].as_u64().zip(row["in_doubt"].as_u64());
         let (unreported, in_doubt) = unknown.expect("counts");
         assert_eq!(
             unreported + in_doubt,
-            side.untold_count,
+            side.unpriced_count,
             "{operation}: {row}"
         );
         let label = format!("operation=\"{operation}\"");
         let metric = bursar.metric("bursar_billed_usd_total", &label);
         assert!(
-            (metric - side.told as f64 / 1e6).abs() < 1e-9,
+            (metric - side.reported as f64 / 1e6).abs() < 1e-9,
             "{operation}: {metric}"
         );
         let metric = bursar.metric("bursar_unreported_requests", &label);
@@ -210,11 +210,11 @@ async fn agrees(sandbox: &Sandbox, bursar: &Bursar) -> BTreeMap<&'static str, Si
             "{operation}: {metric}"
         );
     }
-    let told: u64 = books.values().map(|side| side.told).sum();
-    let untold: u64 = books.values().map(|side| side.untold).sum();
-    assert_eq!(document["billed_micro_usd"], told);
-    assert_eq!(bursar.billed(), told);
-    assert_eq!(sandbox.debited().await, told + untold);
+    let reported: u64 = books.values().map(|side| side.reported).sum();
+    let unpriced: u64 = books.values().map(|side| side.unpriced).sum();
+    assert_eq!(document["billed_micro_usd"], reported);
+    assert_eq!(bursar.billed(), reported);
+    assert_eq!(sandbox.debited().await, reported + unpriced);
     books
 }
 
@@ -260,7 +260,11 @@ async fn the_books_agree_for_every_operation_while_some_of_each_fail() {
             .state;
         let waits = purchase.path == RUNS;
         let is_known = matches!(state, State::Settled { .. });
-        assert_eq!(is_known, purchase.is_told && !waits, "{name}: {state:?}");
+        assert_eq!(
+            is_known,
+            purchase.reports_price && !waits,
+            "{name}: {state:?}"
+        );
     }
     look_for_runs(&sandbox, &bursar).await;
 
@@ -269,14 +273,18 @@ async fn the_books_agree_for_every_operation_while_some_of_each_fail() {
     // Each operation was billed, and each answer with a price carried it.
     for (path, operation, keyed) in METERED {
         let side = &books[operation];
-        let is_told = bought.iter().any(|one| one.path == path && one.is_told);
-        assert_eq!(side.told > 0, is_told, "{operation}: {side:?}");
-        let untold = bought.iter().filter(|one| one.path == path && !one.is_told);
+        let reports_price = bought
+            .iter()
+            .any(|one| one.path == path && one.reports_price);
+        assert_eq!(side.reported > 0, reports_price, "{operation}: {side:?}");
+        let unpriced = bought
+            .iter()
+            .filter(|one| one.path == path && !one.reports_price);
         // A keyed one succeeded after its 500 as well.
         let times = if keyed { 2 } else { 1 };
         assert_eq!(
-            side.untold_count,
-            untold.count() as u64 * times,
+            side.unpriced_count,
+            unpriced.count() as u64 * times,
             "{operation}"
         );
     }

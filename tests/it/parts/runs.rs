@@ -67,19 +67,19 @@ async fn a_run_whose_end_a_hundred_look_for_is_charged_once() {
         let (to, path) = (bursar.address, format!("{RUNS}/{run}"));
         lookers.spawn(async move {
             loop {
-                let told = ask(to, "GET", &path, &[], b"").await.json();
-                if is_over(&told["run"]) {
-                    return told["run"]["cost_micro_usd"].as_u64().expect("a cost");
+                let document = ask(to, "GET", &path, &[], b"").await.json();
+                if is_over(&document["run"]) {
+                    return document["run"]["cost_micro_usd"].as_u64().expect("a cost");
                 }
             }
         });
     }
     release(&sandbox, "end").await;
-    let told = lookers.join_all().await;
+    let costs = lookers.join_all().await;
 
     let cost = cost_of(&sandbox, &run).await;
     assert!(cost > 0);
-    assert_eq!(told, vec![cost; 100]);
+    assert_eq!(costs, vec![cost; 100]);
     assert_eq!(bursar.entry_of(&answer).state, reconciled(cost));
     assert_eq!(bursar.entries().len(), 1, "looking makes no entry");
     assert_eq!(prices_in_journal(&bursar.state_dir(), &run), 1);
@@ -112,11 +112,11 @@ async fn the_look_of_another_app_charges_the_app_that_started_the_run() {
     let (run, answer) = start(bursar.address, &maker, &set).await;
     seen(&sandbox, &run, is_over).await;
 
-    let told = look(&bursar, &run, &watcher).await.json();
+    let looked = look(&bursar, &run, &watcher).await.json();
 
     let cost = cost_of(&sandbox, &run).await;
     assert!(cost > 100, "{cost}: the cap would not be reached");
-    assert_eq!(told["run"]["cost_micro_usd"], cost);
+    assert_eq!(looked["run"]["cost_micro_usd"], cost);
     let entry = bursar.entry_of(&answer);
     assert_eq!((&*entry.app, entry.state), ("maker", reconciled(cost)));
     let document = spend(&bursar.state_dir(), "app").await;
@@ -157,7 +157,7 @@ async fn next_round(evidence: &mut EvalRunPoller, clock: &ManualClock) {
 }
 
 #[tokio::test]
-async fn a_run_that_nobody_looks_for_tells_its_price_to_bursar_also_when_it_fails() {
+async fn bursar_learns_the_price_of_a_run_that_no_app_looks_at_also_when_it_fails() {
     let sandbox = Sandbox::start().await;
     let (bursar, clock, mut evidence) = on_a_clock(&sandbox).await;
     let set = new_set(bursar.address, &[], 3).await;
@@ -193,7 +193,7 @@ async fn a_run_that_nobody_looks_for_tells_its_price_to_bursar_also_when_it_fail
 
 /// A record of more than a megabyte flows through, and is read all the same.
 #[tokio::test]
-async fn the_price_in_a_long_record_counts_whoever_looks() {
+async fn the_price_in_a_long_record_counts_whether_app_or_bursar_looks() {
     for by_bursar in [false, true] {
         let sandbox = Sandbox::start().await;
         let (bursar, clock, mut evidence) = on_a_clock(&sandbox).await;
@@ -213,8 +213,8 @@ async fn the_price_in_a_long_record_counts_whoever_looks() {
         if by_bursar {
             next_round(&mut evidence, &clock).await;
         } else {
-            let told = look(&bursar, &run, &[]).await;
-            assert!(told.complete && told.json() == long);
+            let looked = look(&bursar, &run, &[]).await;
+            assert!(looked.complete && looked.json() == long);
         }
 
         let cost = cost_of(&sandbox, &run).await;

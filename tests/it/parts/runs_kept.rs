@@ -52,15 +52,17 @@ impl Place {
         assert!(cost > 0);
         assert_eq!(self.sandbox.debited().await, cost);
         let usd = format!("0.{cost:06}");
-        let told = eventually("the price of the run", || async {
+        let price = eventually("the price of the run", || async {
             let metrics = daemon.admin_page("/metrics").await.text();
             let line = metrics.lines().find(|line| {
                 line.starts_with("bursar_billed_usd_total{") && line.contains("eval_run")
             });
-            let told = line.and_then(|line| line.rsplit(' ').next());
-            told.filter(|told| *told != "0.000000").map(str::to_owned)
+            let value = line.and_then(|line| line.rsplit(' ').next());
+            value
+                .filter(|value| *value != "0.000000")
+                .map(str::to_owned)
         });
-        assert_eq!(told.await, usd);
+        assert_eq!(price.await, usd);
         let state = State::Reconciled {
             billed: MicroUsd::new(cost),
         };
@@ -135,7 +137,7 @@ async fn an_apps_own_look_after_a_kill_brings_the_price_also_without_the_index()
 
 /// Killed while the price is being written: it is there once, or comes with the next poll.
 #[tokio::test]
-async fn a_kill_while_many_are_told_the_price_charges_it_once() {
+async fn a_kill_while_many_read_the_price_charges_it_once() {
     let place = Place::new("[reconcile]\npoll_eval_runs = false\n").await;
     for (round, patience_us) in [0, 300, 1_000, 3_000].into_iter().enumerate() {
         let daemon = place.daemon().await;

@@ -49,7 +49,7 @@ async fn say(bursar: &Bursar, text: &str) -> Answer {
 }
 
 /// The duration in the answer, in milliseconds. In a test a float may be rounded.
-fn told_ms(answer: &Answer) -> u64 {
+fn duration_ms(answer: &Answer) -> u64 {
     let seconds = answer.json()["duration_s"].as_f64().expect("a length");
     (seconds * 1000.0).round() as u64
 }
@@ -87,10 +87,10 @@ async fn seconds_are_summed_by_operation_and_explain_what_the_books_debited() {
         recording("tone.webm"),
     ] {
         let answer = hear(&bursar, &audio).await;
-        heard += told_ms(&answer);
+        heard += duration_ms(&answer);
         let entry = bursar.entry_of(&answer);
         assert_eq!(entry.state, State::Unreported);
-        assert_eq!(entry.audio_ms, Some(told_ms(&answer)));
+        assert_eq!(entry.audio_ms, Some(duration_ms(&answer)));
     }
 
     let rows = rows_of(&bursar).await;
@@ -98,7 +98,7 @@ async fn seconds_are_summed_by_operation_and_explain_what_the_books_debited() {
     assert_eq!(transcription["audio_ms"], heard);
     assert_eq!(transcription["unreported"], 4);
     assert_eq!(transcription["billed_micro_usd"], 0, "no price is guessed");
-    assert_eq!(speech["audio_ms"], told_ms(&spoken));
+    assert_eq!(speech["audio_ms"], duration_ms(&spoken));
     assert_eq!(
         (&speech["unreported"], &speech["audio_untold"]),
         (&json!(1), &json!(0))
@@ -128,7 +128,7 @@ async fn seconds_are_summed_by_operation_and_explain_what_the_books_debited() {
     let shown = |ms: u64| format!("{}.{:03} s", ms / 1000, ms % 1000);
     assert!(line("operation").ends_with("audio"), "{table}");
     assert!(line("transcription").ends_with(&shown(heard)), "{table}");
-    let all = heard + told_ms(&spoken);
+    let all = heard + duration_ms(&spoken);
     assert!(line("all").ends_with(&shown(all)), "{table}");
     assert!(table.contains("5 unreported (`bursar receipts"), "{table}");
 
@@ -152,10 +152,10 @@ async fn the_length_of_a_long_recording_is_known() {
 
     assert!(answer.body.len() > 1 << 20, "{}", answer.body.len());
     let entry = bursar.entry_of(&answer);
-    assert_eq!(entry.audio_ms, Some(told_ms(&answer)));
+    assert_eq!(entry.audio_ms, Some(duration_ms(&answer)));
     assert_eq!(
         rows_of(&bursar).await["speech"]["audio_ms"],
-        told_ms(&answer)
+        duration_ms(&answer)
     );
 }
 
@@ -187,7 +187,7 @@ async fn what_was_made_for_an_app_that_left_has_its_seconds_too() {
     assert_eq!(rows_of(&bursar).await["speech"]["audio_ms"], ms);
     // A repeat gets that answer: it was bought once.
     let again = ask(bursar.address, "POST", SPEECH, &[], body.as_bytes()).await;
-    assert_eq!(told_ms(&again), ms);
+    assert_eq!(duration_ms(&again), ms);
     assert_eq!(sandbox.debits().await.len(), 1);
     assert_eq!(rows_of(&bursar).await["speech"]["audio_ms"], ms);
 }
@@ -195,7 +195,7 @@ async fn what_was_made_for_an_app_that_left_has_its_seconds_too() {
 /// A failed answer has no seconds, whatever its body contains; a complete answer without a length is
 /// counted.
 #[tokio::test]
-async fn seconds_that_were_not_told_are_counted_and_never_zero() {
+async fn seconds_that_were_not_reported_are_counted_and_never_zero() {
     let sandbox = speaking().await;
     let bursar = Bursar::before(&sandbox.url()).await;
     let lies = json!({"detail": "no", "duration_s": 1000});

@@ -154,8 +154,8 @@ pub fn amount(debit: &Value) -> u64 {
 
 /// `bursar spend` of all times, by these words: the document.
 pub async fn spend(state_dir: &Path, by: &str) -> Value {
-    let told = spend_said(state_dir, &["--by", by, "--json"]).await;
-    serde_json::from_str(&told).expect("JSON")
+    let printed = spend_said(state_dir, &["--by", by, "--json"]).await;
+    serde_json::from_str(&printed).expect("JSON")
 }
 
 /// What `bursar spend` prints.

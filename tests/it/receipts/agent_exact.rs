@@ -212,9 +212,9 @@ async fn an_error_stays_an_error() {
         let answer = bursar.post(AGENT, &chat_stream("hi")).await;
         assert_eq!(answer.status, status);
         assert_eq!(answer.header("content-type"), Some("application/json"));
-        let told = answer.json();
-        assert_eq!(told["detail"], "no such luck", "{status}");
-        let message = told["error"]["message"].as_str().expect("a message");
+        let document = answer.json();
+        assert_eq!(document["detail"], "no such luck", "{status}");
+        let message = document["error"]["message"].as_str().expect("a message");
         // If the key or the balance was refused, a hint follows the service's text.
         assert!(message.starts_with("no such luck"), "{message}");
         assert_eq!(bursar.entry_of(&answer).state, State::Failed, "{status}");

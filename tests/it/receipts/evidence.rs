@@ -37,7 +37,7 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 #[tokio::test]
-async fn a_run_is_asked_for_until_it_tells_its_price_and_then_no_more() {
+async fn a_run_is_asked_for_until_it_reports_its_price_and_then_no_more() {
     let clock = ManualClock::at(START_MS);
     let origin = Origin::start([]).await;
     let (bursar, answers) = with_runs(&origin, &clock, &["r1"]).await;

@@ -160,7 +160,7 @@ async fn absent_malformed_and_zero_are_three_things() {
 }
 
 #[tokio::test]
-async fn the_route_that_an_answer_tells_is_in_the_ledger() {
+async fn the_route_that_an_answer_reports_is_in_the_ledger() {
     let headers = [
         ("X-Service-Billed", "7"),
         ("X-Service-Frontier-Would-Have-Cost", "70"),
@@ -339,7 +339,11 @@ async fn every_metered_route_takes_its_price_from_its_own_place() {
         let entry = bursar.entry_of(&answer);
         assert_eq!(entry.state, state, "{name}");
         if path.contains("audio") {
-            assert_eq!(entry.audio_ms, Some(12_500), "{name}: its length is told");
+            assert_eq!(
+                entry.audio_ms,
+                Some(12_500),
+                "{name}: its length is reported"
+            );
         }
     }
 }
@@ -371,7 +375,7 @@ async fn another_service_name_gives_other_headers() {
 
 /// The books of a real service and the ledger agree, whatever the route reports.
 #[tokio::test]
-async fn ledger_and_books_agree_on_every_route_that_tells_its_price() {
+async fn ledger_and_books_agree_on_every_route_that_reports_its_price() {
     let sandbox = Sandbox::start().await;
     let bursar = Bursar::before(&sandbox.url()).await;
     for path in [CHAT, "/agent/v1/chat/completions"] {

@@ -21,7 +21,7 @@ async fn one_key_adds_one_amount() {
         reason: InDoubt::NoResponse,
     };
     let paid = |micro_usd| Step::Answer(billed(micro_usd));
-    let untold = || Step::Answer(json(200, &[], "{}"));
+    let unpriced = || Step::Answer(json(200, &[], "{}"));
     let refused = || Step::Answer(json(500, &[], r#"{"detail":"no"}"#));
     let rows: Vec<(&str, Vec<Step>, Vec<State>, u64)> = vec![
         (
@@ -49,14 +49,14 @@ async fn one_key_adds_one_amount() {
             7,
         ),
         (
-            "no amount told, replayed",
-            vec![untold(), replay("0")],
+            "no amount reported, replayed",
+            vec![unpriced(), replay("0")],
             vec![State::Unreported, State::Replayed],
             0,
         ),
         (
-            "no amount told, nor by the repeat",
-            vec![untold(), untold(), untold()],
+            "no amount reported, nor by the repeat",
+            vec![unpriced(), unpriced(), unpriced()],
             vec![State::Unreported, State::Replayed, State::Replayed],
             0,
         ),

@@ -47,7 +47,7 @@ async fn a_run_is_reconciled_once_however_often_it_is_asked_for() {
         let answer = bursar.post("/v1/eval-runs", START).await;
         assert_eq!(answer.status, 200);
         let entry = bursar.entry_of(&answer);
-        assert_eq!(entry.state, State::Unreported, "{status}: not told yet");
+        assert_eq!(entry.state, State::Unreported, "{status}: not reported yet");
         assert_eq!(entry.run_id.as_deref(), Some("r1"), "{status}");
         for _ in 0..2 {
             poll(&bursar, "r1").await;

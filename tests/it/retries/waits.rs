@@ -65,10 +65,10 @@ async fn the_wait_that_the_service_asked_for_is_kept() {
             "{name}: waited {waited:?}"
         );
         let attempts = bursar.entry_of(&answer).attempts;
-        let told = Duration::from_millis(attempts[1].wait_ms);
+        let waited = Duration::from_millis(attempts[1].wait_ms);
         assert!(
-            told + Duration::from_millis(2) >= Duration::from_millis(*least),
-            "{name}: the ledger says {told:?}"
+            waited + Duration::from_millis(2) >= Duration::from_millis(*least),
+            "{name}: the ledger says {waited:?}"
         );
     });
     futures_util::future::join_all(runs).await;

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use crate::support::daemon::{Daemon, Signal, command, run_arguments};
 use crate::support::eventually;
 
-const TOLD: &str = "the key stays: systemd copied it when the service started";
+const KEY_STAYS: &str = "the key stays: systemd copied it when the service started";
 const FIRST: &str = "sk-credential-5d41402abc4b2a76";
 const SECOND: &str = "sk-credential-7d793037a0760186";
 
@@ -22,7 +22,7 @@ async fn reload(daemon: &Daemon, reloads: u32) {
 }
 
 /// How often the log said so, over two reloads: before and after a change of the key's file.
-async fn told(directory: &Path, is_credential: bool) -> [usize; 2] {
+async fn notices(directory: &Path, is_credential: bool) -> [usize; 2] {
     use std::os::unix::fs::PermissionsExt;
     let key = directory.join("api-key");
     let put = |text: &str| {
@@ -47,7 +47,7 @@ async fn told(directory: &Path, is_credential: bool) -> [usize; 2] {
     let count = || {
         let text = std::fs::read_to_string(&log).expect("a log");
         assert!(!text.contains("sk-credential"), "{text}");
-        text.matches(TOLD).count()
+        text.matches(KEY_STAYS).count()
     };
     reload(&daemon, 1).await;
     let before = count();
@@ -60,10 +60,10 @@ async fn told(directory: &Path, is_credential: bool) -> [usize; 2] {
 }
 
 #[tokio::test]
-async fn a_reload_tells_that_the_credential_is_the_one_of_the_start() {
+async fn a_reload_reports_that_the_credential_is_the_one_of_the_start() {
     for (is_credential, expected) in [(true, [1, 1]), (false, [0, 0])] {
         let directory = tempfile::tempdir().expect("a directory");
-        let told = told(directory.path(), is_credential).await;
-        assert_eq!(told, expected, "credential: {is_credential}");
+        let notices = notices(directory.path(), is_credential).await;
+        assert_eq!(notices, expected, "credential: {is_credential}");
     }
 }

@@ -136,7 +136,7 @@ async fn the_key_can_come_through_a_descriptor_of_a_process_that_keeps_to_itself
         shell.uid(USER).gid(USER);
     }
     let done = shell.output().await.expect("an output");
-    let told = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(done.status.success(), "{told}");
-    assert!(!told.contains("sk-through"), "{told}");
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success(), "{said}");
+    assert!(!said.contains("sk-through"), "{said}");
 }

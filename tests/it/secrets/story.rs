@@ -32,7 +32,7 @@ struct House {
     proxy: SocketAddr,
     admin: SocketAddr,
     /// What was asked of it over HTTP, and of its files by the command line.
-    told: Vec<Place>,
+    answers: Vec<Place>,
 }
 
 /// The configuration, for one upstream and one log format.
@@ -63,7 +63,7 @@ impl House {
             child,
             proxy,
             admin,
-            told: Vec::new(),
+            answers: Vec::new(),
         }
     }
 
@@ -164,14 +164,14 @@ impl House {
         ] {
             let answer = Wire::tcp(self.admin).await.get(path).await;
             let head = format!("{:?}", answer.headers);
-            self.told
+            self.answers
                 .push(Place::new(path, [head.into_bytes(), answer.body].concat()));
         }
         let pid = self.child.id().expect("a pid");
         for file in ["cmdline", "environ", "comm", "limits", "mountinfo"] {
             let path = format!("/proc/{pid}/{file}");
             match std::fs::read(&path) {
-                Ok(bytes) => self.told.push(Place::new(path, bytes)),
+                Ok(bytes) => self.answers.push(Place::new(path, bytes)),
                 // Not root: what this process may not read it cannot search.
                 Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied),
             }
@@ -187,7 +187,7 @@ impl House {
             "{arguments:?} says nothing"
         );
         let said = [done.stdout, done.stderr].concat();
-        self.told.push(Place::new(arguments.join(" "), said));
+        self.answers.push(Place::new(arguments.join(" "), said));
     }
 
     fn places(mut self) -> Vec<Place> {
@@ -195,7 +195,7 @@ impl House {
         places.extend(Place::below(&self.at("tmp")));
         places.push(Place::file(&self.at("stdout")));
         places.push(Place::file(&self.at("stderr")));
-        places.append(&mut self.told);
+        places.append(&mut self.answers);
         places
     }
 }
@@ -429,8 +429,8 @@ async fn main_story(format: &str) {
 
     let log = std::fs::read_to_string(house.at("stderr")).expect("a log");
     assert!(log.contains("bursar::"), "{format}: trace logs something");
-    let told = "its words are not shown";
-    assert!(log.contains(told), "a library had something to say");
+    let withheld = "its words are not shown";
+    assert!(log.contains(withheld), "a library had something to say");
     let places = house.places();
     assert!(places.len() > 40, "{} places", places.len());
     let found = found(&places, &needles);

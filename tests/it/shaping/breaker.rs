@@ -56,8 +56,8 @@ async fn an_empty_balance_is_asked_about_once_in_five_seconds() {
             assert_eq!((held.status, held.code()), (status, Some(code)));
             assert_eq!(held.header("retry-after"), Some("5"));
             assert_eq!(held.header("x-should-retry"), Some("false"));
-            let told = format!("The service answered {status} at 20");
-            assert!(held.text().contains(&told), "{}", held.text());
+            let cause = format!("The service answered {status} at 20");
+            assert!(held.text().contains(&cause), "{}", held.text());
         }
         assert_eq!(origin.received().len(), 1);
         let open = format!("cause=\"{cause}\"");
@@ -148,7 +148,7 @@ async fn a_reload_asks_at_once() {
 /// A request that waits for a place when the balance is found empty is refused as soon as its turn
 /// comes.
 #[tokio::test]
-async fn who_waited_is_told_instead_of_sent() {
+async fn a_waiting_request_is_refused_instead_of_sent() {
     let origin = Origin::start([on_cue(json(402, &[], EMPTY))]).await;
     let bursar = Bursar::with(&origin.url(), ONE_PLACE).await;
     let mut first = begin(&bursar, "first", &[]).await;
@@ -187,7 +187,7 @@ async fn a_dead_service_fails_at_once_after_five_attempts() {
     assert!(held.text().contains("did not connect"), "{}", held.text());
     let free = bursar.connect().await.get("/v1/models").await;
     assert_eq!(free.code(), Some("upstream_unreachable"));
-    assert_eq!(attempts(), 6, "nobody tried");
+    assert_eq!(attempts(), 6, "no request tried");
     assert!(bursar.metric("bursar_breaker_open", "cause=\"upstream\"") > 0.5);
     clock.advance(Duration::from_secs(1));
     let probe = bursar.connect().await.get("/v1/models").await;

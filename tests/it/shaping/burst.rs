@@ -13,14 +13,14 @@ const REQUESTS: usize = 500;
 const PLACES: usize = 16;
 
 /// Five apps, of which the first sends six in ten.
-fn who(n: usize) -> usize {
+fn app_no(n: usize) -> usize {
     (n % 10).saturating_sub(5)
 }
 
 fn tokens(bursar: &Bursar) -> Vec<String> {
-    let add = |who: usize| {
+    let add = |app_no: usize| {
         let new = AppAdd {
-            name: format!("app-{who}"),
+            name: format!("app-{app_no}"),
             ..AppAdd::default()
         };
         let token = bursar.apps.add(&new, 1).expect("the app is added");
@@ -60,7 +60,7 @@ async fn five_hundred_at_once_see_no_429_and_are_billed_once() {
                 1 => (CHAT, chat_stream(&prompt)),
                 _ => ("/agent/v1/chat/completions", chat(&prompt)),
             };
-            let token = [("Authorization", tokens[who(n)].as_str())];
+            let token = [("Authorization", tokens[app_no(n)].as_str())];
             wire.send(request("POST", path, &token, &body)).await;
             wire.answer().await
         });
@@ -83,9 +83,12 @@ async fn five_hundred_at_once_see_no_429_and_are_billed_once() {
     };
     let mut waited = 0;
     for answer in &answers {
-        let told: u64 = answer.header("x-bursar-queue-ms").unwrap().parse().unwrap();
-        assert_eq!(told, queue_ms(answer.header("x-bursar-entry").unwrap()));
-        waited += usize::from(told > 0);
+        let queue_wait_ms: u64 = answer.header("x-bursar-queue-ms").unwrap().parse().unwrap();
+        assert_eq!(
+            queue_wait_ms,
+            queue_ms(answer.header("x-bursar-entry").unwrap())
+        );
+        waited += usize::from(queue_wait_ms > 0);
     }
     assert!(waited > REQUESTS / 2, "{waited} waited");
     assert_eq!(bursar.billed(), sandbox.debited().await);
@@ -97,8 +100,8 @@ async fn five_hundred_at_once_see_no_429_and_are_billed_once() {
     assert_eq!([0, 1, 2, 3, 4].map(count), [300, 50, 50, 50, 50]);
     // Within an app first come, first served: ids follow the order of arrival, and the ledger lists
     // intents in the order of sending.
-    for who in 0..5 {
-        let name = format!("app-{who}");
+    for app_no in 0..5 {
+        let name = format!("app-{app_no}");
         let of_app = entries.iter().filter(|entry| *entry.app == *name);
         let mut as_let_go: Vec<_> = of_app.map(|entry| (entry.at_ms, entry.id)).collect();
         // Within a millisecond the order is not known.

@@ -129,8 +129,8 @@ async fn requests_that_rest_between_attempts_leave_connections_for_other_apps() 
     }
     let mut sent = OF_ONE_APP;
     for _ in 0..TOO_MANY {
-        let told = asked.join_next().await.expect("one that was turned away");
-        let (answer, mut wire) = told.expect("an answer");
+        let turned_away = asked.join_next().await.expect("one that was turned away");
+        let (answer, mut wire) = turned_away.expect("an answer");
         assert_eq!((answer.status, answer.code()), (429, Some("queue_full")));
         assert_eq!(answer.header("x-should-retry"), None);
         assert!(wire.ends().await);

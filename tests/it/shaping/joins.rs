@@ -40,7 +40,7 @@ async fn lost(bursar: &Bursar, prompt: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_repeat_takes_over_the_place_and_the_key_of_who_waited() {
+async fn a_repeat_takes_over_the_place_and_the_key_of_the_request_that_waited() {
     let origin = Origin::start([Step::Close, on_cue(billed(7))]).await;
     origin.push(Step::Answer(billed(7)));
     origin.push(Step::Answer(billed(7)));
@@ -112,13 +112,13 @@ async fn taken_over() -> (Origin, Bursar, Wire, Wire) {
 }
 
 #[tokio::test]
-async fn who_took_over_is_told_why_there_is_no_answer_and_can_leave_too() {
+async fn a_repeat_that_took_over_gets_the_reason_of_a_refusal_and_can_leave_too() {
     let (origin, bursar, mut first, mut repeat) = taken_over().await;
     assert_eq!(bursar.metrics.traffic.now().waiting, 1, "still in the line");
     let caps = bursar.gateway.caps();
     caps.freeze(Some("default"), "the test").expect("an order");
-    let told = repeat.answer().await;
-    assert_eq!((told.status, told.code()), (403, Some("frozen")));
+    let refused = repeat.answer().await;
+    assert_eq!((refused.status, refused.code()), (403, Some("frozen")));
     waiting(&bursar, 0).await;
 
     caps.thaw(Some("default"), "the test").expect("an order");
@@ -130,12 +130,16 @@ async fn who_took_over_is_told_why_there_is_no_answer_and_can_leave_too() {
     waiting(&bursar, 0).await;
     origin.go();
     assert_eq!(first.answer().await.status, 200);
-    assert_eq!(origin.received().len(), 1, "nothing is bought for nobody");
+    assert_eq!(
+        origin.received().len(),
+        1,
+        "nothing is bought without a reader"
+    );
 }
 
 /// As that of any other request that bursar refuses when it stops.
 #[tokio::test]
-async fn the_connection_of_who_took_over_ends_when_bursar_stops() {
+async fn the_connection_of_a_repeat_that_took_over_ends_when_bursar_stops() {
     let (origin, bursar, mut first, mut repeat) = taken_over().await;
     bursar.gateway.close_queue();
     let refused = repeat.answer().await;

@@ -151,7 +151,7 @@ async fn a_burst_above_the_minutes_ceiling_waits_and_is_served_with_the_defaults
 
 /// "nothing is refused by an estimate of how long answers take": here the first answer never comes.
 #[tokio::test]
-async fn behind_a_slow_answer_nobody_is_refused_before_its_time() {
+async fn behind_a_slow_answer_no_request_is_refused_before_its_time() {
     let origin = Origin::start([Step::Stall]).await;
     let clock = ManualClock::at(1_700_000_000_000);
     let config = "[shaping]\nin_flight = 1\nper_minute = 40\n";

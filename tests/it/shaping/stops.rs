@@ -9,7 +9,7 @@ fn busy(headers: &[(&str, &str)]) -> Vec<u8> {
     json(503, headers, r#"{"detail":"warming"}"#)
 }
 
-fn told(answer: &Answer, status: u16, code: &str, part: &str) {
+fn refused_with(answer: &Answer, status: u16, code: &str, part: &str) {
     assert_eq!((answer.status, answer.code()), (status, Some(code)));
     assert!(answer.text().contains(part), "{}", answer.text());
 }
@@ -29,12 +29,12 @@ async fn retry_waits(before: Step) -> (Origin, Bursar, Wire, Wire) {
 }
 
 #[tokio::test]
-async fn a_retry_that_waits_for_its_place_is_told_of_a_freeze_at_once() {
+async fn a_retry_that_waits_for_its_place_is_refused_by_a_freeze_at_once() {
     let (origin, bursar, mut tried, mut other) = retry_waits(on_cue(busy(&[]))).await;
     let caps = bursar.gateway.caps();
     caps.freeze(None, "the test").expect("an order");
     let answer = tried.answer().await;
-    told(&answer, 403, "frozen", "answered 503");
+    refused_with(&answer, 403, "frozen", "answered 503");
     assert_eq!(answer.header("x-should-retry"), Some("false"));
     assert_eq!(bursar.entry_of(&answer).state, State::Failed);
     origin.go();
@@ -52,7 +52,7 @@ async fn a_freeze_leaves_the_key_of_what_may_have_run_adoptable() {
     let caps = bursar.gateway.caps();
     caps.freeze(None, "the test").expect("an order");
     let answer = tried.answer().await;
-    told(&answer, 403, "frozen", "may have run");
+    refused_with(&answer, 403, "frozen", "may have run");
     let state = bursar.entry_of(&answer).state;
     assert!(matches!(state, State::InDoubt { .. }), "{state:?}");
     origin.go();
@@ -71,10 +71,10 @@ async fn a_freeze_leaves_the_key_of_what_may_have_run_adoptable() {
 }
 
 #[tokio::test]
-async fn a_retry_that_waits_is_told_when_bursar_stops() {
+async fn a_retry_that_waits_is_refused_when_bursar_stops() {
     let (origin, bursar, mut tried, mut other) = retry_waits(on_cue(busy(&[]))).await;
     bursar.gateway.close_queue();
-    told(&tried.answer().await, 503, "shutting_down", "answered 503");
+    refused_with(&tried.answer().await, 503, "shutting_down", "answered 503");
     origin.go();
     assert_eq!(other.answer().await.status, 200);
     assert_eq!(origin.received().len(), 2);
@@ -97,7 +97,7 @@ async fn a_cap_that_was_reached_meanwhile_stops_a_retry() {
     received(&origin, 2).await;
     assert_eq!(begin(&bursar, "dear", &[]).await.answer().await.status, 200);
     let answer = tried.answer().await;
-    told(&answer, 402, "cap_reached", "answered 503");
+    refused_with(&answer, 402, "cap_reached", "answered 503");
     assert_eq!(answer.header("x-should-retry"), Some("false"));
     assert_eq!(origin.received().len(), 3, "nothing more was sent");
     assert_eq!(bursar.billed(), 2_001);

@@ -47,8 +47,8 @@ async fn the_wait_is_in_the_answer_the_ledger_and_the_metrics() {
     assert_eq!(second.header("x-bursar-queue-ms"), Some("50"));
     bursar.settled(2).await;
     let timings = bursar.entry_of(&second).timings.expect("timings");
-    let told = (timings.queue_ms, timings.total_ms, timings.own_us);
-    assert_eq!(told, (50, 50, 0), "the wait is not own time");
+    let times = (timings.queue_ms, timings.total_ms, timings.own_us);
+    assert_eq!(times, (50, 50, 0), "the wait is not own time");
     let waits = bursar.metric("bursar_queue_wait_seconds_count", "");
     assert!((waits - 2.0).abs() < 0.1, "{waits}");
     let waited = bursar.metric("bursar_queue_wait_seconds_sum", "");
@@ -56,7 +56,7 @@ async fn the_wait_is_in_the_answer_the_ledger_and_the_metrics() {
 }
 
 #[tokio::test]
-async fn free_routes_runs_and_deploys_pass_those_who_wait() {
+async fn free_routes_runs_and_deploys_pass_waiting_requests() {
     let free = json(200, &[], r#"{"data":[]}"#);
     let (_origin, bursar, _first) = occupied(ONE_PLACE, vec![Step::Answer(free); 3]).await;
     let _second = begin(&bursar, "second", &[]).await;
@@ -101,7 +101,7 @@ async fn every_inference_route_takes_a_place() {
 }
 
 #[tokio::test]
-async fn an_overflow_is_told_at_once_and_costs_nothing() {
+async fn an_overflow_is_refused_at_once_and_costs_nothing() {
     let config = "[shaping]\nin_flight = 1\nqueue_max = 1\n";
     let (origin, bursar, mut first) = occupied(config, [Step::Answer(billed(7))]).await;
     let mut second = begin(&bursar, "second", &[]).await;
@@ -154,7 +154,7 @@ async fn a_wait_ends_with_the_apps_own_patience_or_the_configured_one() {
 }
 
 #[tokio::test]
-async fn who_hangs_up_leaves_the_line_at_once_and_nothing_is_sent() {
+async fn a_request_whose_app_hangs_up_leaves_the_line_at_once_and_is_not_sent() {
     let (origin, bursar, mut first) = occupied(ONE_PLACE, [Step::Answer(billed(7))]).await;
     let second = begin(&bursar, "second", &[]).await;
     waiting(&bursar, 1).await;
@@ -235,7 +235,7 @@ async fn a_retry_goes_before_what_was_never_tried() {
 }
 
 #[tokio::test]
-async fn a_stop_tells_who_waits_and_lets_what_runs_end() {
+async fn a_stop_refuses_waiting_requests_and_lets_those_that_run_end() {
     let origin = Origin::start([on_cue(billed(7))]).await;
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("c.toml");
@@ -294,7 +294,7 @@ fn stream_pieces() -> Step {
 }
 
 #[tokio::test]
-async fn a_stream_that_nobody_reads_makes_room_for_who_waits() {
+async fn a_stream_without_a_reader_makes_room_for_a_waiting_request() {
     let origin = Origin::start([stream_pieces(), Step::Answer(billed(7))]).await;
     let bursar = Bursar::with(&origin.url(), ONE_PLACE).await;
     drained_stream(&origin, &bursar).await;
@@ -312,7 +312,7 @@ async fn a_stream_that_nobody_reads_makes_room_for_who_waits() {
 }
 
 #[tokio::test]
-async fn a_whole_answer_is_read_for_its_receipt_whoever_waits() {
+async fn a_whole_answer_is_read_for_its_receipt_even_while_others_wait() {
     let (origin, bursar, first) = occupied(ONE_PLACE, [Step::Answer(billed(7))]).await;
     drop(first);
     let mut second = begin(&bursar, "second", &[]).await;

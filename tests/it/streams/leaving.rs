@@ -221,7 +221,7 @@ async fn an_app_that_leaves_inside_a_stream_is_counted_as_streaming() {
 
 /// The cost of a document without a reader is counted like a stream's; an error was not drained.
 #[tokio::test]
-async fn a_document_that_nobody_read_is_counted_with_its_price() {
+async fn a_document_without_a_reader_is_counted_with_its_price() {
     let error = json(400, &[], "{\"detail\":\"no\"}");
     for (answer, drains, usd) in [(billed(7), 1.0, 0.000_007), (error, 0.0, 0.0)] {
         let origin = Origin::start([Step::Pieces(vec![answer])]).await;

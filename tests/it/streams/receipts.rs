@@ -59,7 +59,7 @@ async fn receipts_are_read_at_every_chunk_border_with_lf_and_crlf() {
 }
 
 #[tokio::test]
-async fn what_a_stream_tells_is_taken_as_told() {
+async fn the_amount_in_a_stream_is_taken_as_it_stands() {
     let long = format!(": {}\n\n{RECEIPT}", "z".repeat(10 * 1024 * 1024));
     let long_receipt = format!(
         ": service-billed-micro-usd 9{}\n\n{RECEIPT}",
@@ -168,8 +168,8 @@ async fn what_a_stream_tells_is_taken_as_told() {
         ("behind a 10 MB comment", &long, settled(7), none),
         ("a receipt of 1 MB is none", &long_receipt, settled(7), none),
     ];
-    for (name, told, wanted, anomalies) in rows {
-        let text = format!("{EVENT}{told}{DONE}");
+    for (name, comments, wanted, anomalies) in rows {
+        let text = format!("{EVENT}{comments}{DONE}");
         let origin = Origin::start([Step::Answer(whole(&[&text]))]).await;
         let bursar = Bursar::before(&origin.url()).await;
         let answer = ask(&bursar).await;
@@ -195,7 +195,7 @@ async fn a_comment_line_without_end_passes_and_costs_no_amount() {
     assert_eq!(bursar.settled(1).await[0].billed_micro_usd, None);
 }
 
-fn head_telling(billed: &str, further: &str) -> Vec<u8> {
+fn head_with_billed(billed: &str, further: &str) -> Vec<u8> {
     format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nX-Service-Billed: {billed}\r\n{further}Transfer-Encoding: chunked\r\n\r\n"
     )
@@ -204,7 +204,7 @@ fn head_telling(billed: &str, further: &str) -> Vec<u8> {
 
 /// Header and comment both: one amount, the first positive one (rule I3).
 #[tokio::test]
-async fn a_header_and_a_comment_tell_one_amount() {
+async fn a_header_and_a_comment_give_one_amount() {
     let conflicting = &[Anomaly::ConflictingAmounts][..];
     let none = &[][..];
     // In the head; in the comment; what it is worth.
@@ -231,7 +231,7 @@ async fn a_header_and_a_comment_tell_one_amount() {
     for (header, comment, state, anomalies) in rows {
         let name = format!("{header} in the head, {comment} in the comment");
         let text = format!("{EVENT}: service-billed-micro-usd {comment}\n\n{DONE}");
-        let bytes = [head_telling(header, ""), chunk(&text), last_chunk()].concat();
+        let bytes = [head_with_billed(header, ""), chunk(&text), last_chunk()].concat();
         let origin = Origin::start([Step::Answer(bytes)]).await;
         let bursar = Bursar::before(&origin.url()).await;
         let answer = ask(&bursar).await;
@@ -239,11 +239,11 @@ async fn a_header_and_a_comment_tell_one_amount() {
         let entry = bursar.entry_of(&answer);
         assert_eq!(entry.state, state, "{name}");
         assert_eq!(entry.anomalies, anomalies, "{name}");
-        let told = match state {
+        let amount = match state {
             State::Settled { billed } => billed.get(),
             _ => 0,
         };
-        assert_eq!(bursar.billed(), told, "{name}: in the sum");
+        assert_eq!(bursar.billed(), amount, "{name}: in the sum");
     }
 }
 
@@ -289,7 +289,7 @@ async fn a_zero_in_a_stream_s_head_is_believed_only_with_the_stream_s_end() {
         ("nothing came", "", "", false, dropped),
     ];
     for (name, further, text, ends, state) in rows {
-        let mut bytes = head_telling("0", further);
+        let mut bytes = head_with_billed("0", further);
         if !text.is_empty() {
             bytes.extend(chunk(text));
         }

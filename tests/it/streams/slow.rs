@@ -282,7 +282,7 @@ async fn a_half_closed_app_that_reads_what_is_kept_is_not_drained() {
 /// Beyond what may be kept, a stream is given up like one without a reader: when another request
 /// waits.
 #[tokio::test]
-async fn an_app_that_reads_nothing_of_what_is_too_much_to_keep_loses_its_place_to_who_waits() {
+async fn an_unread_stream_beyond_what_is_kept_loses_its_place_to_a_waiting_request() {
     let origin = Origin::start([pieces(&[large(64)]), Step::Answer(billed(7))]).await;
     let bursar = Bursar::with(&origin.url(), "[shaping]\nin_flight = 1\n").await;
     let mut unread = begin_as(&bursar, "one").await;
@@ -315,7 +315,7 @@ async fn an_app_that_reads_nothing_of_what_is_too_much_to_keep_loses_its_place_t
 
 /// One waiting request needs one place: the others that stall keep theirs, and their answers.
 #[tokio::test]
-async fn of_three_apps_that_stall_exactly_one_makes_room_for_one_who_waits() {
+async fn of_three_apps_that_stall_exactly_one_makes_room_for_a_waiting_request() {
     const STALLED: usize = 3;
     let unread = (0..STALLED).map(|_| pieces(&[large(40)]));
     let origin = Origin::start(unread.chain([Step::Answer(billed(7))])).await;
@@ -347,7 +347,7 @@ async fn of_three_apps_that_stall_exactly_one_makes_room_for_one_who_waits() {
 
 /// An app that joined an answer and does not read it is in the way of others like the first app.
 #[tokio::test]
-async fn the_place_of_a_follower_that_reads_nothing_goes_to_who_waits() {
+async fn the_place_of_a_follower_that_reads_nothing_goes_to_a_waiting_request() {
     let origin = Origin::start([pieces(&[large(64)]), Step::Answer(billed(7))]).await;
     let bursar = Bursar::with(&origin.url(), "[shaping]\nin_flight = 1\n").await;
     left_alone(&origin, &bursar).await;

@@ -125,7 +125,7 @@ impl Bursar {
         gateway
             .restore_undelivered()
             .await
-            .expect("the ledger tells");
+            .expect("the ledger answers");
         let (stop, stopped) = watch::channel(false);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -162,7 +162,7 @@ impl Bursar {
         Wire::tcp(self.address).await
     }
 
-    /// What the service refused to everybody is forgotten, as by a reload.
+    /// What the service refused to every app is forgotten, as by a reload.
     pub fn forget_refusals(&self) {
         self.gateway.reload(Arc::clone(&self.config));
     }

@@ -248,7 +248,7 @@ fn string_literal(rest: &str) -> Option<(&str, String)> {
 }
 
 #[test]
-fn code_comments_and_literals_are_told_apart() {
+fn code_comments_and_literals_are_distinguished() {
     let text = "/// a \"doc\"\nfn f<'a>(x: &'a str) -> char {\n    let _ = (\"one // no comment\", \
         b\"two\", r#\"th\"ree\"#, '\"', '\\'', b'\"'); // tail\n    for_each(\"fo\\\"ur\")\n}\n";
     let source = Source::read(text);

@@ -87,13 +87,13 @@ async fn a_plain_server_behind_an_https_address_gets_no_byte_of_the_request() {
         .await
         .expect("a port");
     let port = listener.local_addr().expect("an address").port();
-    let (told, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    let (received, mut seen) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut bytes = vec![0; 16 * 1024];
             let read = stream.read(&mut bytes).await.unwrap_or(0);
             bytes.truncate(read);
-            told.send(bytes).ok();
+            received.send(bytes).ok();
             let answer = json(200, &[("X-Service-Billed", "1")], "{}");
             stream.write_all(&answer).await.ok();
         }

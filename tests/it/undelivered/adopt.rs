@@ -124,9 +124,9 @@ async fn a_key_is_passed_on_until_its_answer_is_delivered() {
             let answer = ask(&bursar, &chat("hi"), &[]).await;
             assert_ne!(answer.status, 200, "{name}");
             if answer.status != 402 {
-                let told = answer.header("x-should-retry");
+                let should_retry = answer.header("x-should-retry");
                 assert_eq!(
-                    told, None,
+                    should_retry, None,
                     "{name}: the first may have run, so a retry is welcome"
                 );
             }
@@ -150,15 +150,15 @@ async fn a_key_is_passed_on_until_its_answer_is_delivered() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_adopted_three_times_tells_the_app_to_stop() {
+async fn a_key_that_was_adopted_three_times_asks_the_app_to_stop() {
     let origin = Origin::always(Step::Close).await;
     let bursar = Bursar::with(&origin.url(), ONCE).await;
-    let mut told = Vec::new();
+    let mut should_retry = Vec::new();
     for _ in 0..4 {
         let answer = ask(&bursar, &chat("hi"), &[]).await;
-        told.push(answer.header("x-should-retry").map(str::to_owned));
+        should_retry.push(answer.header("x-should-retry").map(str::to_owned));
     }
-    assert_eq!(told, [None, None, None, Some("false".to_owned())]);
+    assert_eq!(should_retry, [None, None, None, Some("false".to_owned())]);
     let keys: Vec<_> = (0..4).map(|index| key(&origin, index)).collect();
     assert!(keys.iter().all(|one| *one == keys[0]), "{keys:?}");
 }

@@ -189,7 +189,7 @@ async fn a_document_that_never_comes_ends_with_the_service_s_time() {
         reason: InDoubt::NoResponse,
     };
     assert_eq!(entry.state, silent);
-    assert_eq!(entry.attempts.len(), 1, "nobody waits for another attempt");
+    assert_eq!(entry.attempts.len(), 1, "no app waits for another attempt");
     assert!(drains(&bursar, "") < 0.1, "there was no answer to drain");
 }
 
@@ -264,7 +264,7 @@ async fn what_draining_cost_is_known_after_a_restart() {
 
 /// A settled stream without a reader holds no place for a service that never ends it.
 #[tokio::test]
-async fn a_settled_stream_that_nobody_reads_waits_a_moment_for_its_end() {
+async fn a_settled_stream_without_a_reader_waits_a_moment_for_its_end() {
     let origin = Origin::start([on_cue([stream_head(), chunk(EVENT), chunk(END)].concat())]).await;
     let bursar = Bursar::with(&origin.url(), "[streams]\ndrain_timeout_s = 1\n").await;
     let wire = send(&bursar, &origin, &chat_stream("hi"), &[]).await;

@@ -184,7 +184,7 @@ async fn five_equal_requests_that_all_time_out_are_five_purchases_and_no_more() 
 }
 
 #[tokio::test]
-async fn a_half_closed_client_gets_its_answer_and_nobody_else_does() {
+async fn a_half_closed_client_gets_its_answer_and_no_other_does() {
     for body in [chat("hi"), chat_stream("hi")] {
         let stream = [
             stream_head(),
@@ -432,7 +432,7 @@ async fn an_unkeyed_spending_request_is_joined_too() {
 
 /// Every answer names its entry, an error that a joined request gets as well.
 #[tokio::test]
-async fn who_joins_a_failure_is_told_so_and_may_try_again_under_the_same_key() {
+async fn a_request_that_joins_a_failure_gets_it_and_may_try_again_under_the_same_key() {
     let origin = Origin::start([Step::Pieces(vec![]), Step::Answer(billed(7))]).await;
     origin.push(Step::Answer(billed(8)));
     // The first step writes nothing and waits for the next request on its connection: a stall.

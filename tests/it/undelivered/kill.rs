@@ -74,8 +74,8 @@ async fn bought_once(name: &str, sandbox: &Sandbox, state_dir: &Path, retried: &
     let adopted = Some(KeyOrigin::Adopted { from });
     assert_eq!(entries[1].key_origin, adopted, "{name}");
     assert_eq!(entries[0].key, entries[1].key, "{name}");
-    let told = retried.header("x-bursar-adopted").map(str::to_owned);
-    assert_eq!(told, Some(from.to_string()), "{name}");
+    let adopted = retried.header("x-bursar-adopted").map(str::to_owned);
+    assert_eq!(adopted, Some(from.to_string()), "{name}");
     let known: u64 = entries
         .iter()
         .filter_map(|entry| entry.billed_micro_usd)

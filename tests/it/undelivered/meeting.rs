@@ -106,14 +106,14 @@ impl OriginApart {
     fn start(at_once: Vec<u8>, bytes: Vec<u8>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let (tell_received, received) = oneshot::channel();
+        let (report_received, received) = oneshot::channel();
         let (cue, cued) = sync_channel(0);
-        let (tell_answered, answered) = sync_channel(0);
+        let (report_answered, answered) = sync_channel(0);
         let connections = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&connections);
         std::thread::spawn(move || {
             let mut open = Vec::new();
-            let mut first = Some((tell_received, cued, tell_answered));
+            let mut first = Some((report_received, cued, report_answered));
             for connection in listener.incoming() {
                 let mut connection = connection.expect("a connection");
                 count.fetch_add(1, Ordering::SeqCst);
@@ -123,11 +123,11 @@ impl OriginApart {
                 assert!(came > 0, "a request");
                 let cues = first.take();
                 connection.write_all(&at_once).expect("bursar reads");
-                if let Some((tell_received, cued, tell_answered)) = cues {
-                    tell_received.send(()).expect("the test waits");
+                if let Some((report_received, cued, report_answered)) = cues {
+                    report_received.send(()).expect("the test waits");
                     cued.recv().expect("a cue");
                     connection.write_all(&bytes).expect("bursar reads");
-                    tell_answered.send(()).expect("the test waits");
+                    report_answered.send(()).expect("the test waits");
                 } else {
                     connection.write_all(&bytes).expect("bursar reads");
                 }

@@ -468,13 +468,13 @@ async fn an_adopted_request_that_fails_again_passes_its_key_on_over_restarts() {
     origin.push(Step::Answer(billed(7)));
     origin.push(Step::Answer(billed(8)));
     let mut bursar = Bursar::with(&origin.url(), ONCE).await;
-    let mut told = Vec::new();
+    let mut should_retry = Vec::new();
     for _ in 0..4 {
         let answer = ask(&bursar, &chat("hi"), &[]).await;
-        told.push(answer.header("x-should-retry").map(str::to_owned));
+        should_retry.push(answer.header("x-should-retry").map(str::to_owned));
         bursar = bursar.restart(ONCE).await;
     }
-    assert_eq!(told, [None, None, None, Some("false".to_owned())]);
+    assert_eq!(should_retry, [None, None, None, Some("false".to_owned())]);
     assert_eq!(ask(&bursar, &chat("hi"), &[]).await.status, 200);
     let bursar = bursar.restart(ONCE).await;
     ask(&bursar, &chat("hi"), &[]).await;
@@ -485,7 +485,7 @@ async fn an_adopted_request_that_fails_again_passes_its_key_on_over_restarts() {
 }
 
 #[tokio::test]
-async fn who_adopts_over_a_restart_is_config_and_own_keys_stay_the_apps() {
+async fn config_decides_adoption_over_a_restart_and_own_keys_stay_the_apps() {
     let marked = [("x-stainless-retry-count", "1")];
     let own = [("Idempotency-Key", "mine")];
     type Headers<'a> = &'a [(&'a str, &'a str)];

@@ -51,7 +51,7 @@ def test_a_streamed_turn_is_unreported_with_its_tokens(door, agent):
     assert entry["usage"]["completion_tokens"] == usage.completion_tokens
 
 
-def test_the_models_list_tells_the_context_window(agent):
+def test_the_models_list_has_the_context_window(agent):
     [model] = agent.models.list()
 
     assert model.id == "auto"

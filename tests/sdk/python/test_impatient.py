@@ -68,7 +68,7 @@ def ask_async(door, path, stream, sent):
 
 
 def ask_plain(door, path, stream, sent):
-    """A program of its own: no mark on a retry, no header that tells its patience."""
+    """A program of its own: no mark on a retry, no header that names its patience."""
     body = json.dumps({"model": "auto", "messages": PROMPT, "stream": stream}).encode()
     request = urllib.request.Request(door.url + path, body, {"Content-Type": "application/json"})
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashSet};
 
 /// What a synonym in the document is worth beside the word itself.
 const SYNONYM: f64 = 0.6;
-/// Enough room that features hardly meet; nobody sees these vectors.
+/// Enough room that features hardly meet; these vectors stay inside.
 const DIMENSIONS: usize = 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

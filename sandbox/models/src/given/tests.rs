@@ -6,7 +6,7 @@ fn given(text: &str) -> PromptParts {
 }
 
 #[test]
-fn what_is_asked_and_what_it_is_asked_of_are_told_apart() {
+fn an_instruction_and_its_material_are_distinguished() {
     let one = given("Summarize the text.\n\nRivers run. They end.");
     assert_eq!(
         (one.instruction.as_str(), one.text.as_str()),

@@ -63,7 +63,7 @@ fn labels_without_a_known_meaning_are_learnt_from_examples_in_the_prompt() {
 }
 
 #[test]
-fn praise_of_a_nuisance_is_blame_for_who_reads_between_the_lines() {
+fn praise_of_a_nuisance_is_blame_when_read_between_the_lines() {
     let given = PromptParts::plain("Wonderful, it crashed again.");
     let choices = [json!("positive"), json!("negative")];
     let of = |skills| choose(&given, "", &choices, skills).unwrap();

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 fn the_tokens_are_the_text_and_the_numbers_are_probabilities() {
     let text = "The river, the sea.\nÄ 7 and 日本";
     for top in [0, 1, 5, TOP_MAX] {
-        let told = of(text, top, 1);
-        let tokens = told["content"].as_array().unwrap();
+        let logprobs = of(text, top, 1);
+        let tokens = logprobs["content"].as_array().unwrap();
         let joined: String = tokens
             .iter()
             .map(|one| one["token"].as_str().unwrap())

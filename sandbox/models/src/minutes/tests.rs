@@ -3,7 +3,7 @@ use super::*;
 const TALK: &str = "Ola: The roof leaks again.\nUNN: I call the roofer by Monday.\nOla: Then we close the attic. Per, move the boxes, please.\nPer: Can you lend me a cart tomorrow, Unn?\nUnn: Sure. I think it is free.";
 
 #[test]
-fn who_does_what_until_when_is_told_by_how_it_was_said() {
+fn actions_and_decisions_are_found_by_their_wording() {
     let found = actions(TALK, Skills::frontier());
 
     let values =

@@ -37,7 +37,7 @@ fn seeds_differ_and_no_sentence_stands_twice_in_an_answer() {
 }
 
 #[test]
-fn a_message_outside_of_the_list_is_quoted_and_told_so() {
+fn a_message_outside_of_the_list_is_quoted_in_the_answer() {
     let text = said("hard: who carved the third door?", 1);
     assert!(
         text.starts_with("You wrote: “who carved the third door?”"),

@@ -81,9 +81,9 @@ fn a_second_round_happens_where_the_first_result_asks_for_it_and_then_it_ends() 
         json!({"role": "user", "content": "Read the order ORD-1003 and say where its parcel is"});
     let call = |name: &str| json!({"role": "assistant", "content": null, "tool_calls": [{"id": "1", "type": "function", "function": {"name": name, "arguments": "{}"}}]});
     let result = |text: &str| json!({"role": "tool", "tool_call_id": "1", "content": text});
-    let told = result(r#"{"status": "sent", "tracking_number": "TR-77120"}"#);
+    let order_sent = result(r#"{"status": "sent", "tracking_number": "TR-77120"}"#);
 
-    let second = called(json!([user, call("get_order"), told]));
+    let second = called(json!([user, call("get_order"), order_sent]));
     assert_eq!(
         second,
         [(
@@ -95,7 +95,7 @@ fn a_second_round_happens_where_the_first_result_asks_for_it_and_then_it_ends() 
     let third = called(json!([
         user,
         call("get_order"),
-        told,
+        order_sent,
         call("track_parcel"),
         result("In Rome")
     ]));

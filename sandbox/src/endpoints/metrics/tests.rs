@@ -74,7 +74,7 @@ const WINDOW: &str = "from=2026-05-30T23:00:00Z";
 
 // Interface, Other endpoint routes: "performance (p50/p95/p99 latency)"
 #[test]
-fn performance_tells_the_percentiles_of_what_was_answered() {
+fn performance_contains_the_percentiles_of_answered_requests() {
     let document = document(Metric::Performance, WINDOW);
 
     assert_eq!(
@@ -220,10 +220,10 @@ fn a_window_that_cannot_be_read_is_refused_by_its_name() {
     ] {
         let error = Window::read(query, at(NOW)).unwrap_err();
         assert_eq!(error.status(), 422, "{query}");
-        let told = error.to_string();
+        let text = error.to_string();
         assert!(
-            told.starts_with(&format!("{name} must be")),
-            "{query}: {told}"
+            text.starts_with(&format!("{name} must be")),
+            "{query}: {text}"
         );
     }
 }

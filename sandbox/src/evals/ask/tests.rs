@@ -9,7 +9,7 @@ fn rows(all: &[Value]) -> Vec<EvalRow> {
 }
 
 #[test]
-fn rows_without_a_task_of_their_own_tell_the_form_of_the_answer() {
+fn without_a_task_the_rows_decide_the_form_of_the_answer() {
     let mixed = rows(&[
         json!({"expected_output": {"n": 1, "t": "x"}}),
         json!({"expected_output": {"n": null}}),

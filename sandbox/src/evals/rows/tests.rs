@@ -57,14 +57,14 @@ fn a_file_that_is_not_rows_is_refused_with_line_and_reason() {
 }
 
 #[test]
-fn the_first_ten_wrong_lines_are_told() {
-    let told = error("[]\n".repeat(12).as_bytes());
+fn the_first_ten_wrong_lines_are_listed() {
+    let text = error("[]\n".repeat(12).as_bytes());
 
     assert!(
-        told.contains("line 10:") && !told.contains("line 11:"),
-        "{told}"
+        text.contains("line 10:") && !text.contains("line 11:"),
+        "{text}"
     );
-    assert!(told.ends_with("; and 2 more"), "{told}");
+    assert!(text.ends_with("; and 2 more"), "{text}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ fn prompt(text: &str) -> Prompt {
 }
 
 #[test]
-fn the_category_is_told_by_the_shape() {
+fn the_category_follows_from_words_form_and_lane() {
     let rows = [
         (
             "Extract the email from: a@b.co",

@@ -23,9 +23,9 @@ fn a_usage_that_cannot_be_true_is_none() {
         (Value::Null, false),
     ];
 
-    for (told, is_taken) in rows {
-        let reply = read(json!({"content": "hi"}), told.clone()).unwrap();
-        assert_eq!(reply.usage.is_some(), is_taken, "{told}");
+    for (reported, is_taken) in rows {
+        let reply = read(json!({"content": "hi"}), reported.clone()).unwrap();
+        assert_eq!(reply.usage.is_some(), is_taken, "{reported}");
     }
 }
 

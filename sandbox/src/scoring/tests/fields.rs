@@ -156,7 +156,7 @@ fn values_are_the_same_by_number_day_or_text_without_case_and_white_space() {
         (json!(1), json!("one")),
         (json!(1234), json!("12,34")),
         (json!(45), json!("45%")),
-        // Which is the month nobody knows.
+        // Which of the two is the month is not known.
         (json!("2026-05-06"), json!("5/6/2026")),
         (json!("2026-11-21"), json!("2026-11-22")),
         (json!("2026-11-21"), json!("2026-11-21T00:00:00Z")),

@@ -35,7 +35,7 @@ fn tags_are_well_formed_or_not() {
 }
 
 #[test]
-fn a_text_tells_its_language_or_none() {
+fn the_language_of_a_text_is_recognized_or_und() {
     for (text, language) in [
         ("The river is wide and it runs to the sea.", "en"),
         ("Der Fluss ist breit und das Wasser nicht kalt.", "de"),

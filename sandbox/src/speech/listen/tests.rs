@@ -53,7 +53,7 @@ fn tone(name: &str) -> &'static [u8] {
 #[test]
 fn each_kind_of_file_lasts_as_long_as_its_samples() {
     for (name, container, parts, per_second) in [
-        // Exactly the 0.75 s that went in: the mp3's tag tells the padding.
+        // Exactly the 0.75 s that went in: the mp3's tag names the padding.
         ("tone.mp3", Container::Mp3, 12_000, 16_000),
         // Without the tag, whole frames of 576: 23 of them.
         ("tone-bare.mp3", Container::Mp3, 23 * 576, 16_000),
@@ -61,7 +61,7 @@ fn each_kind_of_file_lasts_as_long_as_its_samples() {
         ("tone.m4a", Container::M4a, 12_000, 16_000),
         // Without one: 13 frames of 1,024, the encoder's lead-in among them.
         ("tone-fragmented.m4a", Container::M4a, 13 * 1_024, 16_000),
-        // Not decoded: told by its packets.
+        // Not decoded: as long as its packets say.
         ("tone-alac.m4a", Container::M4a, 6_000, 8_000),
         // As their headers say.
         ("tone.webm", Container::Webm, 758_000_000, 1_000_000_000),
@@ -127,7 +127,7 @@ fn a_recording_over_the_longest_is_refused_and_the_longest_is_not() {
 }
 
 #[test]
-fn a_listener_that_is_told_to_stop_stops() {
+fn a_listener_ends_when_its_stop_flag_is_set() {
     let audio = Bytes::from_static(tone("tone.mp3"));
 
     assert_eq!(

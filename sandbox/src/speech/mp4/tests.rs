@@ -71,7 +71,7 @@ fn a_descriptor_over_the_end_of_its_place_is_refused() {
             &[&[0, 0, 0, 0, 0, 0, 0, 1], &entry[..]].concat(),
         ))
     };
-    let told = |kind: &[u8; 4], specific: &[u8]| {
+    let checked = |kind: &[u8; 4], specific: &[u8]| {
         let size = |body: &[u8]| [u8::try_from(body.len()).unwrap()];
         let config = [&[0x40; 13], specific].concat();
         let config = descriptor(4, &size(&config), &config);
@@ -85,16 +85,16 @@ fn a_descriptor_over_the_end_of_its_place_is_refused() {
     };
     let (fits, over) = ((Ok(()), Ok(())), (Err(TABLE), Err(TABLE)));
 
-    assert_eq!(told(b"mp4a", &descriptor(5, &[2], &[0x14, 0x08])), fits);
+    assert_eq!(checked(b"mp4a", &descriptor(5, &[2], &[0x14, 0x08])), fits);
     assert_eq!(
-        told(b"mp4a", &descriptor(5, &[0x80, 2], &[0x14, 0x08])),
+        checked(b"mp4a", &descriptor(5, &[0x80, 2], &[0x14, 0x08])),
         fits
     );
-    assert_eq!(told(b"mp4a", &descriptor(5, &[3], &[0x14, 0x08])), over);
+    assert_eq!(checked(b"mp4a", &descriptor(5, &[3], &[0x14, 0x08])), over);
     let huge = descriptor(5, &[0xff, 0xff, 0xff, 0x7f], &[0x14, 0x08]);
-    assert_eq!(told(b"mp4a", &huge), over);
+    assert_eq!(checked(b"mp4a", &huge), over);
     // Of a picture's entry nothing more is read.
-    assert_eq!(told(b"avc1", &huge), fits);
+    assert_eq!(checked(b"avc1", &huge), fits);
     // The fields of a later version have to be there, or the reader goes on behind the entry.
     assert_eq!(entry(b"mp4a", 1, &[0; 16]), Ok(()));
     assert_eq!(entry(b"mp4a", 1, &[0; 15]), Err(TABLE));

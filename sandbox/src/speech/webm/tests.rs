@@ -6,13 +6,13 @@ fn element(id: &[u8], body: &[u8]) -> Vec<u8> {
     [id, &[size], body].concat()
 }
 
-/// A browser's recording: nothing has an end, and no duration is told.
+/// A browser's recording: nothing has an end, and the header has no duration.
 fn recorded(duration: Option<f64>, blocks: &[(u8, u8)]) -> Vec<u8> {
     let unknown = [0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
     let mut file = element(&[0x1a, 0x45, 0xdf, 0xa3], &element(&[0x42, 0x82], b"webm"));
     file.extend([0x18, 0x53, 0x80, 0x67].iter().chain(&unknown));
-    let told = duration.map_or(Vec::new(), |d| element(&[0x44, 0x89], &d.to_be_bytes()));
-    file.extend(element(&[0x15, 0x49, 0xa9, 0x66], &told));
+    let duration_field = duration.map_or(Vec::new(), |d| element(&[0x44, 0x89], &d.to_be_bytes()));
+    file.extend(element(&[0x15, 0x49, 0xa9, 0x66], &duration_field));
     let track = [
         element(&[0xd7], &[1]),
         element(&[0x83], &[2]),
@@ -40,21 +40,21 @@ fn a_recording_without_a_duration_ends_with_its_last_block() {
 
 #[test]
 fn a_duration_is_believed_as_far_as_the_blocks_allow() {
-    for (told_ms, ms) in [
+    for (header_ms, ms) in [
         (53.5, 53.5),
         (1.0, 40.0),
         (1e9, 1_040.0),
         (f64::NAN, 60.0),
         (-1.0, 60.0),
     ] {
-        let file = recorded(Some(told_ms), &[(0, TOC_20_MS), (40, TOC_20_MS)]);
+        let file = recorded(Some(header_ms), &[(0, TOC_20_MS), (40, TOC_20_MS)]);
         let parts = length(&file).unwrap().parts;
-        assert_eq!(parts as f64 / 1e6, ms, "{told_ms}");
+        assert_eq!(parts as f64 / 1e6, ms, "{header_ms}");
     }
 }
 
 #[test]
-fn an_opus_packet_tells_how_long_it_lasts() {
+fn the_length_of_an_opus_packet_is_read_from_it() {
     for (packet, ms) in [
         (&[0_u8 << 3][..], 10.0),
         (&[3 << 3], 60.0),
@@ -70,7 +70,7 @@ fn an_opus_packet_tells_how_long_it_lasts() {
 }
 
 #[test]
-fn no_sound_and_no_whole_file_are_told_apart() {
+fn a_file_without_sound_and_a_cut_file_are_different_errors() {
     let file = recorded(None, &[(0, TOC_20_MS)]);
 
     assert_eq!(length(&recorded(Some(5.0), &[])), Err(ListenError::NoSound));

@@ -32,7 +32,7 @@ enum Known {
     Nothing,
     /// No answer of its kind came; so much is held for the request, for what others cost.
     New(u64),
-    /// Answers came, and none told a price; so much is held for the request.
+    /// Answers came, and none reported a price; so much is held for the request.
     Unreported(u64),
     Reported(Dearest),
 }
@@ -167,7 +167,7 @@ proptest! {
                             bill(&request, price);
                             let frontier = if is_escalated { price } else { price * times };
                             let billed = usd(price);
-                            bench.end_telling(entry, app, State::Settled { billed }, frontier);
+                            bench.end_with_frontier(entry, app, State::Settled { billed }, frontier);
                         }
                     }
                 }

@@ -9,12 +9,12 @@ const ESCALATED: u64 = 260;
 impl Bench {
     fn answered_cheaply(&mut self, entry: EntryId) {
         let billed = usd(CHEAP);
-        self.end_telling(entry, "a", State::Settled { billed }, ESCALATED);
+        self.end_with_frontier(entry, "a", State::Settled { billed }, ESCALATED);
     }
 
     fn escalated(&mut self, entry: EntryId) {
         let billed = usd(ESCALATED);
-        self.end_telling(entry, "a", State::Settled { billed }, ESCALATED);
+        self.end_with_frontier(entry, "a", State::Settled { billed }, ESCALATED);
     }
 
     fn buys_cheaply(&mut self) {

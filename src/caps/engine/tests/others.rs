@@ -18,7 +18,7 @@ fn the_first_request_of_an_app_holds_up_no_other_below_the_cap_of_all() {
     let own = [("slow", limits(None, Some(500_000)))];
     let mut bench = Bench::new(rules(limits(None, Some(1_000_000)), &own, 10));
     bench.buy("a", 100);
-    // A minute or an hour: nobody knows yet what it costs.
+    // A minute or an hour: what it costs is not known yet.
     let (slow, reserved) = bench.admitted("slow");
     assert_eq!(reserved, 100, "the dearest of others");
     for _ in 0..5 {
@@ -35,7 +35,7 @@ fn the_first_request_of_an_app_holds_up_no_other_below_the_cap_of_all() {
 }
 
 #[test]
-fn a_kind_that_nobody_has_seen_counts_with_sixteen_times_the_dearest_of_others() {
+fn a_kind_not_seen_before_counts_with_sixteen_times_the_dearest_of_others() {
     // 100 are spent, 1600 may be the first of b, 400 the next of a.
     for (cap, goes) in [(2_100, true), (2_099, false)] {
         let mut bench = Bench::new(rules(limits(None, Some(cap)), &[], 0));
@@ -46,7 +46,7 @@ fn a_kind_that_nobody_has_seen_counts_with_sixteen_times_the_dearest_of_others()
 }
 
 #[test]
-fn an_app_whose_requests_fail_or_cost_nothing_holds_up_nobody() {
+fn an_app_whose_requests_fail_or_cost_nothing_holds_up_no_other() {
     for state in [State::Failed, State::Settled { billed: usd(0) }] {
         let mut bench = Bench::new(rules(limits(None, Some(100_000)), &[], 10));
         bench.buy("a", 100);
@@ -66,7 +66,7 @@ fn answers_for_nothing_are_an_answer_and_with_no_measure_at_all_one_goes_at_a_ti
     bench.admitted("a");
     let (_, reserved) = bench.admitted("a");
     assert_eq!(reserved, 10, "the floor, four times");
-    // Nothing was told and no floor is set: the next one may cost anything.
+    // No price was reported and no floor is set: the next one may cost anything.
     let mut bench = Bench::new(rules(limits(None, Some(1_000)), &[], 0));
     bench.buy("a", 0);
     bench.admitted("a");
@@ -109,7 +109,7 @@ fn a_repeat_of_an_earlier_window_stands_in_line_with_the_others() {
         panic!("400 may be under way");
     };
     let Became::Waits(repeat) = bench.ask_of("a", Operation::Chat, 100, Some(NOON)) else {
-        panic!("it does not pass by who came before it");
+        panic!("it does not pass a request that came before it");
     };
     bench.end(running, "a", State::Failed);
     assert!(matches!(bench.became(first), Became::Admitted(..)));
@@ -139,7 +139,7 @@ fn a_limit_that_is_reached_meanwhile_stops_a_repeat_only_where_it_would_be_bough
 }
 
 #[test]
-fn what_an_answer_told_counts_before_the_ledger_has_it_and_once() {
+fn a_reported_price_counts_before_the_ledger_has_it_and_once() {
     let day = |bench: &Bench| counted(bench, &Scope::All, Period::Day);
     let mut bench = Bench::new(rules(limits(None, Some(1_000)), &[], 0));
     bench.buy("a", 100);
@@ -155,7 +155,7 @@ fn what_an_answer_told_counts_before_the_ledger_has_it_and_once() {
     bench.settle(dear, "a", 950);
     assert_eq!(day(&bench), (1_050, 0));
 
-    // A price that cannot be written is still known; one that was not told is held.
+    // A price that cannot be written is still known; one that was not reported is held.
     for (heard, end) in [
         (State::Settled { billed: usd(7) }, (1_057, 0)),
         (State::Unreported, (1_050, 950)),

@@ -124,7 +124,7 @@ fn a_run_without_room_holds_up_only_itself_and_its_own_go_in_the_order_of_arriva
 }
 
 #[test]
-fn who_waits_for_its_run_is_told_so() {
+fn a_refusal_after_waiting_names_the_run_that_was_waited_for() {
     let mut bench = bench(1_000, 0);
     bench.goes();
     let entry = bench.waits();
@@ -216,7 +216,7 @@ fn a_run_that_is_taken_up_again_finds_what_is_under_way() {
     let behind = bench.waits();
     bench.settle(flying, "a", 1_000);
     assert!(matches!(bench.became(behind), Became::Refused(_)));
-    // And one that this process does not know, with what its journal tells.
+    // And one that this process does not know, with what its journal holds.
     let so_far = RunSoFar {
         charge: Charge {
             billed: usd(70).into(),
@@ -233,9 +233,9 @@ fn a_run_that_is_taken_up_again_finds_what_is_under_way() {
 }
 
 #[test]
-fn an_end_counts_once_whether_the_ledger_tells_it_late_anew_or_never() {
+fn an_end_counts_once_whether_the_ledger_reports_it_late_anew_or_never() {
     let state = State::Settled { billed: usd(300) };
-    let told = |bench: &mut Bench, entry| {
+    let reports = |bench: &mut Bench, entry| {
         let late = Charged {
             run: Some(RUN.to_owned()),
             ..charged(entry, "a", Operation::Chat, NOON, state, usd(0), 100)
@@ -254,7 +254,7 @@ fn an_end_counts_once_whether_the_ledger_tells_it_late_anew_or_never() {
     assert_eq!(bench.of_run(), (300, 0));
     bench.engine.release(entry, FlightEnd::Unknown);
     assert_eq!(bench.of_run(), (300, 0));
-    told(&mut bench, entry);
+    reports(&mut bench, entry);
     assert_eq!(bench.of_run(), (300, 0));
     // The journal is read anew while it is under way, and after it.
     let entry = bench.goes();

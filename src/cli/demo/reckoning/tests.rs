@@ -16,7 +16,7 @@ fn debit(key: &str, route: &str, micro_usd: u64) -> Debit {
 }
 
 #[test]
-fn a_difference_says_who_has_more() {
+fn a_difference_shows_which_sum_is_larger() {
     assert_eq!(difference(sum(5), sum(5)), "$0.000000");
     assert_eq!(difference(sum(8), sum(5)), "+$0.000003");
     assert_eq!(difference(sum(5), sum(1_000_006)), "-$1.000001");

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn an_end_is_told_as_shells_tell_it() {
+fn an_end_becomes_the_exit_code_that_shells_give_it() {
     for (raw, wanted) in [(0, 0), (3 << 8, 3), (255 << 8, 255), (15, 143), (9, 137)] {
         assert_eq!(code(ExitStatus::from_raw(raw)), wanted, "{raw}");
     }

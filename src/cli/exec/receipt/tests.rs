@@ -59,7 +59,7 @@ fn a_run_is_the_sum_of_its_entries() {
 }
 
 #[test]
-fn what_cannot_be_known_is_not_told_as_a_number() {
+fn what_cannot_be_known_is_not_printed_as_a_number() {
     let mut dearer = RunReceipt::new();
     dearer.add(&entry_of(
         &json!({"state": "settled", "billed_micro_usd": 9, "would_have_cost_micro_usd": 8}),

@@ -54,7 +54,7 @@ fn every_spelling_is_found_where_it_stands() {
 }
 
 #[test]
-fn what_may_begin_the_secret_is_told_up_to_its_last_byte() {
+fn a_possible_beginning_of_the_secret_is_found_up_to_its_last_byte() {
     for secret in SECRETS {
         for spelling in spelled(secret) {
             for cut in 1..spelling.len() {

@@ -372,7 +372,7 @@ fn i11_a_key_has_so_many_requests_and_no_more() {
     let view = keys.view(&own("k", 1, 255), id(255), START_MS);
     assert!(view.others_may_have_run);
     keys.end(&own("k", 1, 255), ended(255, settled(5), START_MS));
-    assert_eq!(keys.dropped(), 1, "it is told that it is not known");
+    assert_eq!(keys.dropped(), 1, "it is counted as not known");
 }
 
 /// All of what a table of ordinary keys takes: the ring, the places, and nothing in boxes.

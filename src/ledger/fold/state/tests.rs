@@ -92,7 +92,7 @@ impl Row {
         self
     }
 
-    fn told_before_a_break(mut self, amount: u64) -> Self {
+    fn with_broken_billed(mut self, amount: u64) -> Self {
         self.broken_billed = Some(amount);
         self
     }
@@ -131,7 +131,7 @@ fn in_doubt(reason: InDoubt) -> State {
     State::InDoubt { reason }
 }
 
-fn nothing_told() -> Receipt {
+fn empty_receipt() -> Receipt {
     Receipt::default()
 }
 
@@ -283,14 +283,14 @@ fn i4_a_failure_is_free_and_one_ambiguous_attempt_is_a_doubt() {
         row(
             "nothing was tried",
             &[],
-            nothing_told(),
+            empty_receipt(),
             FRESH,
             State::Failed,
         ),
         row(
             "nothing was tried and the app left",
             &[],
-            nothing_told(),
+            empty_receipt(),
             FRESH,
             State::Failed,
         )
@@ -298,7 +298,7 @@ fn i4_a_failure_is_free_and_one_ambiguous_attempt_is_a_doubt() {
         row(
             "what was tried is not known",
             &[],
-            nothing_told(),
+            empty_receipt(),
             FRESH,
             in_doubt(InDoubt::Crash),
         )
@@ -306,21 +306,21 @@ fn i4_a_failure_is_free_and_one_ambiguous_attempt_is_a_doubt() {
         row(
             "nothing was sent",
             &[NotSent, NotSent],
-            nothing_told(),
+            empty_receipt(),
             FRESH,
             State::Failed,
         ),
         row(
             "all were refused",
             &[Refused, Refused],
-            nothing_told(),
+            empty_receipt(),
             FRESH,
             State::Failed,
         ),
         row(
             "refused, and the app left in the pause",
             &[Refused],
-            nothing_told(),
+            empty_receipt(),
             None,
             State::Failed,
         )
@@ -343,21 +343,21 @@ fn i4_a_failure_is_free_and_one_ambiguous_attempt_is_a_doubt() {
         row(
             "no answer",
             &[NoHead],
-            nothing_told(),
+            empty_receipt(),
             FRESH,
             in_doubt(NoResponse),
         ),
         row(
             "no answer, then a refusal",
             &[NoHead, Refused],
-            nothing_told(),
+            empty_receipt(),
             FRESH,
             in_doubt(NoResponse),
         ),
         row(
             "no answer before the app left",
             &[NoHead],
-            nothing_told(),
+            empty_receipt(),
             FRESH,
             in_doubt(ClientGone),
         )
@@ -365,7 +365,7 @@ fn i4_a_failure_is_free_and_one_ambiguous_attempt_is_a_doubt() {
         row(
             "no answer before the shutdown",
             &[NoHead],
-            nothing_told(),
+            empty_receipt(),
             None,
             in_doubt(Shutdown),
         )
@@ -373,7 +373,7 @@ fn i4_a_failure_is_free_and_one_ambiguous_attempt_is_a_doubt() {
         row(
             "the cut is the last attempt's, not the first's",
             &[NoHead, Refused],
-            nothing_told(),
+            empty_receipt(),
             FRESH,
             in_doubt(NoResponse),
         )
@@ -381,7 +381,7 @@ fn i4_a_failure_is_free_and_one_ambiguous_attempt_is_a_doubt() {
         row(
             "a gateway may come after the work",
             &[Gateway],
-            nothing_told(),
+            empty_receipt(),
             None,
             in_doubt(InDoubt::Gateway),
         ),
@@ -396,7 +396,7 @@ fn i4_a_failure_is_free_and_one_ambiguous_attempt_is_a_doubt() {
         row(
             "a 409 says that the first still runs",
             &[],
-            nothing_told(),
+            empty_receipt(),
             FRESH,
             in_doubt(NoResponse),
         )
@@ -404,7 +404,7 @@ fn i4_a_failure_is_free_and_one_ambiguous_attempt_is_a_doubt() {
         row(
             "also when the next try was not sent",
             &[],
-            nothing_told(),
+            empty_receipt(),
             FRESH,
             in_doubt(NoResponse),
         )
@@ -412,7 +412,7 @@ fn i4_a_failure_is_free_and_one_ambiguous_attempt_is_a_doubt() {
         row(
             "without a key a 409 is a conflict",
             &[],
-            nothing_told(),
+            empty_receipt(),
             None,
             State::Failed,
         )
@@ -420,7 +420,7 @@ fn i4_a_failure_is_free_and_one_ambiguous_attempt_is_a_doubt() {
         row(
             "in doubt and the amount stands elsewhere",
             &[NoHead],
-            nothing_told(),
+            empty_receipt(),
             KNOWN,
             State::Replayed,
         ),
@@ -433,7 +433,7 @@ fn i5_absent_malformed_and_zero_are_three_things() {
         row(
             "absent",
             &[Answered],
-            nothing_told(),
+            empty_receipt(),
             FRESH,
             State::Unreported,
         ),
@@ -449,28 +449,28 @@ fn i5_absent_malformed_and_zero_are_three_things() {
         row(
             "absent, the amount is known",
             &[Answered],
-            nothing_told(),
+            empty_receipt(),
             KNOWN,
             State::Replayed,
         ),
         row(
             "absent, as it was of the key's first answer",
             &[Answered],
-            nothing_told(),
+            empty_receipt(),
             UNREPORTED,
             State::Replayed,
         ),
         row(
-            "absent and broken, beside a first answer that told nothing either",
+            "absent and broken, beside a first answer without an amount",
             &[Broken],
-            nothing_told(),
+            empty_receipt(),
             UNREPORTED,
             in_doubt(StreamDrop),
         ),
         row(
             "absent, and we cut it",
             &[Answered],
-            nothing_told(),
+            empty_receipt(),
             FRESH,
             in_doubt(ClientGone),
         )
@@ -478,14 +478,14 @@ fn i5_absent_malformed_and_zero_are_three_things() {
         row(
             "absent, and it broke",
             &[Broken],
-            nothing_told(),
+            empty_receipt(),
             FRESH,
             in_doubt(StreamDrop),
         ),
         row(
             "absent, and we broke it",
             &[Broken],
-            nothing_told(),
+            empty_receipt(),
             None,
             in_doubt(Shutdown),
         )
@@ -499,14 +499,14 @@ fn i5_absent_malformed_and_zero_are_three_things() {
         )
         .anomaly(Malformed),
         row(
-            "told before it broke",
+            "reported before it broke",
             &[Broken],
             billed(40),
             FRESH,
             settled(40),
         ),
         row(
-            "told before it broke, no answer after",
+            "reported before it broke, no answer after",
             &[Broken, NoHead],
             billed(40),
             FRESH,

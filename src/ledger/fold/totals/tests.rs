@@ -48,18 +48,18 @@ fn a_sum_of_largest_amounts_does_not_overflow_and_survives_json() {
 #[test]
 fn i5_estimates_and_replays_never_enter_the_billed_sum() {
     let mut totals = Totals::default();
-    let told = Receipt {
+    let first = Receipt {
         would_have_cost: Reported::Value(MicroUsd::new(900)),
         escalated: Escalated::True,
         ..billed(100)
     };
     let again = Receipt {
         replayed: true,
-        ..told.clone()
+        ..first.clone()
     };
 
     for record in [
-        answered(told, settled(100)),
+        answered(first, settled(100)),
         answered(again, State::Replayed),
     ] {
         totals.add(&Effect::of(&record).unwrap());
@@ -98,10 +98,10 @@ fn i10_what_was_drained_is_a_part_of_what_was_billed() {
     );
 }
 
-/// An image tells no estimate; put beside its price, the estimates of other answers would say that nothing was
+/// An image carries no estimate; put beside its price, the estimates of other answers would say that nothing was
 /// saved.
 #[test]
-fn only_answers_that_told_both_prices_are_compared() {
+fn only_answers_with_both_prices_are_compared() {
     let both = |billed_: u64, estimate: u64| Receipt {
         would_have_cost: Reported::Value(MicroUsd::new(estimate)),
         ..billed(billed_)

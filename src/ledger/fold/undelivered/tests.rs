@@ -290,9 +290,9 @@ async fn an_answer_that_was_surely_given_is_not_assumed_to_be_undelivered() {
     }
 }
 
-/// The index is told when the writer has nothing else to do: by then an answer has gone out.
+/// The index is updated when the writer has nothing else to do: by then an answer has gone out.
 #[tokio::test]
-async fn an_answer_that_the_index_was_told_of_is_not_assumed_to_be_undelivered() {
+async fn an_answer_that_the_index_has_is_not_assumed_to_be_undelivered() {
     let bench = Bench::new();
     let ledger = bench.open();
     let request = Request::begin(&ledger, &bench, "k").await;
@@ -302,7 +302,10 @@ async fn an_answer_that_the_index_was_told_of_is_not_assumed_to_be_undelivered()
     // Real time: the writer waits half a second for something to do.
     let until = tokio::time::Instant::now() + Duration::from_secs(10);
     while ledger.indexed_seq() < 2 {
-        assert!(tokio::time::Instant::now() < until, "the index is not told");
+        assert!(
+            tokio::time::Instant::now() < until,
+            "the index is not updated"
+        );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     kill_after_next(&ledger);
@@ -311,9 +314,9 @@ async fn an_answer_that_the_index_was_told_of_is_not_assumed_to_be_undelivered()
     assert_eq!(rows(&bench.open()).await, []);
 }
 
-/// Under load the index is told in between, a moment after the answers were settled.
+/// Under load the index is updated in between, a moment after the answers were settled.
 #[tokio::test]
-async fn an_answer_that_the_index_was_told_of_under_load_may_still_be_on_its_way() {
+async fn an_answer_that_was_indexed_under_load_may_still_be_on_its_way() {
     let bench = Bench::new();
     let ledger = bench.open();
     let mut requests = Vec::new();
@@ -336,7 +339,7 @@ async fn an_answer_that_the_index_was_told_of_under_load_may_still_be_on_its_way
     assert_eq!(left.len(), requests.len());
 }
 
-/// Nobody tells it again, and the process ends in order.
+/// The note is not repeated, and the process ends in order.
 #[tokio::test]
 async fn what_is_noted_while_the_journal_fails_is_noted_when_it_is_open_again() {
     let bench = Bench::new();
@@ -386,7 +389,7 @@ async fn a_kill_casts_no_doubt_on_a_process_before_that_ended_in_order() {
 }
 
 #[tokio::test]
-async fn rows_are_told_for_24_hours() {
+async fn rows_are_kept_for_24_hours() {
     let bench = Bench::new();
     let ledger = bench.open();
     let request = Request::begin(&ledger, &bench, "k").await;
@@ -402,7 +405,7 @@ async fn rows_are_told_for_24_hours() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_journal_tells_a_clock_that_was_set_back() {
+async fn the_end_of_the_journal_shows_that_the_clock_was_set_back() {
     let bench = Bench::new();
     let ledger = bench.open();
     bench.clock.advance(Duration::from_secs(50));
@@ -461,7 +464,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         5 => Just(Step::Begin),
         4 => index().prop_map(Step::Adopt),
-        6 => (index(), 0u8..4, 0u8..3).prop_map(|(of, end, told)| Step::End(of, end, told)),
+        6 => (index(), 0u8..4, 0u8..3).prop_map(|(of, end, delivery)| Step::End(of, end, delivery)),
         2 => (index(), any::<bool>()).prop_map(|(of, delivered)| Step::Note(of, delivered)),
         2 => (0u16..3_000).prop_map(Step::Advance),
         2 => (0u8..4).prop_map(Step::Restart),
@@ -489,16 +492,16 @@ async fn play(steps: Vec<Step>) {
                 ended.retain(|request| request.0.id != row.id);
                 open.push(Request::adopt(&ledger, &bench, &row).await);
             }
-            Step::End(of, end, told) if !open.is_empty() => {
+            Step::End(of, end, delivery) if !open.is_empty() => {
                 use AttemptEnd::{Answered, NoHead, NotSent, Refused};
                 let request = open.remove(of.index(open.len()));
                 let end = [Answered, NoHead, NotSent, Refused][usize::from(end)];
-                let told =
-                    [Delivery::Given, Delivery::Pending, Delivery::Missed][usize::from(told)];
-                request.end(&ledger, &bench, end, told).await;
+                let delivery =
+                    [Delivery::Given, Delivery::Pending, Delivery::Missed][usize::from(delivery)];
+                request.end(&ledger, &bench, end, delivery).await;
                 let ran =
                     matches!(end, Answered | NoHead) || request.0.key_use.unwrap().adoptions > 0;
-                if told == Delivery::Missed && ran {
+                if delivery == Delivery::Missed && ran {
                     wanted.push(request.row(&bench));
                 }
                 ended.push(request);
@@ -528,7 +531,7 @@ async fn play(steps: Vec<Step>) {
                 ledger = bench.open();
                 let now = rows(&ledger).await;
                 if how == 0 {
-                    // Whether the index had been told of an answer's end is the writer's affair.
+                    // Whether the index has an answer's end by now is the writer's affair.
                     let known = wanted.clone();
                     let assumed = now.iter().filter(|row| {
                         ended.iter().any(|request| request.0.id == row.id)

@@ -45,12 +45,12 @@ impl Bench {
         Ledger::open(self.options()).unwrap()
     }
 
-    /// As the ledger tells it, and as a reader of its files finds it.
+    /// As the ledger reports it, and as a reader of its files finds it.
     fn usage(&self, ledger: &Ledger) -> CapUsage {
-        let told = told(ledger);
+        let watched = watched(ledger);
         let read = read(&self.state_dir(), self.now_ms()).unwrap();
-        assert_eq!(told, read, "files and daemon tell the same");
-        told
+        assert_eq!(watched, read, "files and daemon agree");
+        watched
     }
 
     fn now_ms(&self) -> u64 {
@@ -73,7 +73,7 @@ impl Bench {
     }
 }
 
-fn told(ledger: &Ledger) -> CapUsage {
+fn watched(ledger: &Ledger) -> CapUsage {
     let got: Arc<parking_lot::Mutex<CapUsage>> = Arc::default();
     let to = Arc::clone(&got);
     ledger.watch_usage(Box::new(move |news| {
@@ -192,7 +192,7 @@ async fn i11_the_oldest_quarter_hours_are_forgotten_and_their_prices_are_not() {
     let bench = Bench::new();
     let ledger = bench.open();
     bench.buy(&ledger, 5, billed(300)).await;
-    let mut usage = told(&ledger);
+    let mut usage = watched(&ledger);
     for number in 1..=QUARTERS_MAX + 10 {
         let at_ms = START_MS + u64::try_from(number).unwrap() * GRAIN_MS;
         usage.quarters.entry(at_ms).or_default();
@@ -219,7 +219,7 @@ async fn a_clock_that_was_ahead_takes_nothing_from_what_a_cap_was_charged() {
     bench.clock.set_wall_ms(START_MS + 1_000);
     bench.buy(&ledger, 5, billed(50)).await;
     let charged = |ledger: &Ledger| {
-        let charge = told(ledger).charged(None, START_MS, START_MS + GRAIN_MS);
+        let charge = watched(ledger).charged(None, START_MS, START_MS + GRAIN_MS);
         charge.billed.get()
     };
     assert_eq!(charged(&ledger), 350);
@@ -248,11 +248,11 @@ async fn an_answer_for_nothing_is_seen_and_a_failure_is_not() {
 }
 
 #[tokio::test]
-async fn what_a_run_was_charged_is_read_as_it_was_told() {
+async fn the_charge_of_a_run_is_read_as_it_was_reported() {
     let bench = Bench::new();
     let ledger = bench.open();
-    let told: Arc<parking_lot::Mutex<Charge>> = Arc::default();
-    let to = Arc::clone(&told);
+    let reported: Arc<parking_lot::Mutex<Charge>> = Arc::default();
+    let to = Arc::clone(&reported);
     ledger.watch_usage(Box::new(move |news| {
         if let UsageUpdate::Records(records) = news {
             let of_run = records.iter().filter(|one| one.run.as_deref() == Some("r"));
@@ -278,27 +278,27 @@ async fn what_a_run_was_charged_is_read_as_it_was_told() {
         ledger.settle(outcome).await.unwrap();
     }
     let read = || read_run(&bench.state_dir(), "r", START_MS).unwrap();
-    assert_eq!(read().charge.billed, told.lock().billed);
+    assert_eq!(read().charge.billed, reported.lock().billed);
     assert_eq!(read().charge.billed.get(), 30);
     assert_eq!(read().charge.held.now(), 80, "the one that has no end");
     assert_eq!(read().entries, [begun[0], begun[3]]);
     let outcome = ended(begun[3], AttemptEnd::Answered, Receipt::default());
     ledger.settle(outcome).await.unwrap();
-    assert_eq!(read().charge, *told.lock());
+    assert_eq!(read().charge, *reported.lock());
     assert_eq!(read().charge.held.now(), 80);
 }
 
 #[test]
 fn the_dearest_is_that_of_the_last_thousand() {
     let mut prices = PriceHistory::default();
-    let mut told: Vec<u64> = Vec::new();
+    let mut amounts: Vec<u64> = Vec::new();
     let mut random = 0x1234_5678_9abc_def1_u64;
     for _ in 0..5_000 {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
         let amount = random % 1_000_000;
-        told.push(amount);
+        amounts.push(amount);
         // The one rises where the other falls.
         let frontier = 1_000_000 - amount;
         prices.add(Price::Reported {
@@ -306,7 +306,7 @@ fn the_dearest_is_that_of_the_last_thousand() {
             frontier: MicroUsd::new(frontier),
             bytes: amount / 7,
         });
-        let last = &told[told.len().saturating_sub(1_000)..];
+        let last = &amounts[amounts.len().saturating_sub(1_000)..];
         let dearest = prices.dearest().unwrap();
         assert_eq!(Some(dearest.billed.get()), last.iter().copied().max());
         let cheapest = last.iter().copied().min().unwrap();
@@ -355,9 +355,9 @@ async fn what_was_billed_and_what_the_frontier_takes_are_kept_apart_also_in_what
 
 /// An image beside chats, or any answer without an estimate, says nothing of what the frontier takes.
 #[test]
-fn the_mean_of_the_frontiers_price_is_that_of_the_answers_that_told_it() {
+fn the_mean_of_the_frontiers_price_is_that_of_the_answers_that_carry_it() {
     let sum = |micro_usd| MicroUsdSum::from_micro_usd(micro_usd);
-    let told = LineSums {
+    let sums_of_line = LineSums {
         requests: 4,
         settled: 4,
         billed: sum(40),
@@ -377,7 +377,7 @@ fn the_mean_of_the_frontiers_price_is_that_of_the_answers_that_told_it() {
     ] {
         let row = LineSums {
             compared,
-            ..told.clone()
+            ..sums_of_line.clone()
         };
         let rollup = Rollup {
             at_ms: START_MS,
@@ -402,8 +402,8 @@ fn the_mean_of_the_frontiers_price_is_that_of_the_answers_that_told_it() {
     }
 }
 
-/// The first format had one price of each receipt, and of what was compacted meanwhile the journal tells
-/// means alone: the file says more.
+/// The first format had one price of each receipt. Of what was compacted meanwhile the journal has means alone: the
+/// file has more.
 #[tokio::test]
 async fn the_price_of_a_file_of_the_first_format_stands_for_both() {
     let bench = Bench::new();
@@ -423,7 +423,7 @@ async fn the_price_of_a_file_of_the_first_format_stands_for_both() {
     seal(0, &mut first);
     std::fs::write(&path, first).unwrap();
     let ledger = bench.open();
-    let usage = told(&ledger);
+    let usage = watched(&ledger);
     assert_eq!(usage.quarters, before.quarters);
     let of_chat = |usage: &CapUsage| {
         let prices = usage.prices(&Arc::from("notes"), Operation::Chat).unwrap();
@@ -431,16 +431,16 @@ async fn the_price_of_a_file_of_the_first_format_stands_for_both() {
         (dearest.billed.get(), dearest.frontier.get())
     };
     assert_eq!(of_chat(&usage), (9_999, 9_999), "not (10, 260)");
-    // What comes next is told apart.
+    // From here on the two prices are kept apart.
     bench.buy(&ledger, 5, cheap(12_000, 300)).await;
-    assert_eq!(of_chat(&told(&ledger)), (12_000, 9_999));
+    assert_eq!(of_chat(&watched(&ledger)), (12_000, 9_999));
     ledger.close().await;
     let written = std::fs::read_to_string(&path).unwrap();
     assert!(
         written.contains(r#""format":2"#) && !written.contains("dearest"),
         "{written}"
     );
-    assert_eq!(of_chat(&told(&bench.open())), (12_000, 9_999));
+    assert_eq!(of_chat(&watched(&bench.open())), (12_000, 9_999));
 }
 
 #[test]

@@ -280,10 +280,10 @@ async fn random_bytes_never_panic_and_never_pass_for_a_ledger() {
         ledger.close().await;
 
         let lost = seen.len() < 6;
-        let told = report.bad_count + report.gap_count > 0 || report.torn_tail.is_some();
+        let is_reported = report.bad_count + report.gap_count > 0 || report.torn_tail.is_some();
         // A cut at the end of a line is the one thing a reader cannot see.
         let cut_between_lines = damaged.last() == Some(&b'\n') && damaged.len() < bytes.len();
-        assert!(!lost || told || cut_between_lines, "round {round}");
+        assert!(!lost || is_reported || cut_between_lines, "round {round}");
     }
 }
 

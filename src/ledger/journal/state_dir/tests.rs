@@ -19,7 +19,7 @@ async fn directories_are_0700_and_files_0600() {
     let mut directories = vec![bench.state()];
     while let Some(directory) = directories.pop() {
         assert_eq!(mode(&directory), 0o700, "{}", directory.display());
-        // What is in the index is sled's own; nobody gets through its directory.
+        // What is in the index is sled's own; no other user gets through its directory.
         if directory.ends_with("index") {
             continue;
         }
@@ -72,7 +72,7 @@ fn a_link_is_refused_as_directory_and_as_file() {
 }
 
 #[test]
-fn a_lost_identity_is_told_by_the_journal_and_a_damaged_one_is_not_overwritten() {
+fn a_lost_identity_is_restored_from_the_journal_and_a_damaged_one_is_not_overwritten() {
     let bench = Bench::new();
     drop(bench.open());
     let identity = bench.state().join("identity.json");

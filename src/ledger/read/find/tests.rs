@@ -100,7 +100,7 @@ async fn what_is_not_there_is_not_found_and_a_mention_is_no_match() {
         let found = find(&bench.state(), nothing).unwrap();
         assert!(found.by.is_none() && found.entries.is_empty(), "{nothing}");
     }
-    // The second entry's line names the first; asked for the first, only that is told.
+    // The second entry's line names the first; asked for the first, only that is listed.
     let found = find(&bench.state(), &first.to_string()).unwrap();
     assert_eq!(ids(&found.entries), [first]);
     assert_eq!(ids(&found.family), [first, second]);
@@ -183,7 +183,7 @@ async fn the_family_is_one_purchase_and_not_what_the_key_bought_on_another_day()
 }
 
 #[tokio::test]
-async fn what_is_held_is_bounded_and_that_there_is_more_is_told() {
+async fn the_entries_found_are_bounded_and_that_there_are_more_is_reported() {
     let bench = Bench::new();
     let ledger = bench.open();
     for _ in 0..FOUND_MAX + 5 {

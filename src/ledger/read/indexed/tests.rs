@@ -106,8 +106,8 @@ async fn live(ledger: &Ledger, history: &History, steps: &[Step]) -> Result<(), 
             _ if open.is_empty() => {}
             4..=6 => {
                 let id = open.remove(usize::from(*which) % open.len());
-                let told = ended(id, AttemptEnd::Answered, billed(u64::from(*which)));
-                ledger.settle(told).await.unwrap();
+                let outcome = ended(id, AttemptEnd::Answered, billed(u64::from(*which)));
+                ledger.settle(outcome).await.unwrap();
             }
             7 | 8 => {
                 let id = open.remove(usize::from(*which) % open.len());
@@ -191,9 +191,12 @@ async fn an_answer_has_what_the_index_does_not_know_yet() {
     let ledger = bench.open();
     let known_seq = ledger.indexed_seq();
     let paid = begin(&ledger, Some("k")).await;
-    let (index, told) = (ledger.index().unwrap(), AttemptEnd::Answered);
+    let (index, answered) = (ledger.index().unwrap(), AttemptEnd::Answered);
     kill_after_next(&ledger);
-    ledger.settle(ended(paid, told, billed(7))).await.unwrap();
+    ledger
+        .settle(ended(paid, answered, billed(7)))
+        .await
+        .unwrap();
     drop(ledger);
 
     let asked = by_state();
@@ -227,8 +230,8 @@ async fn what_is_written_while_the_journal_is_read_is_in_the_next_answer() {
     let index = ledger.index().unwrap();
     let asking = index.ask(|snapshot| Asking::of(&sums, snapshot, &state));
     let paid = begin(&ledger, Some("k")).await;
-    let told = ended(paid, AttemptEnd::Answered, billed(7));
-    ledger.settle(told).await.unwrap();
+    let outcome = ended(paid, AttemptEnd::Answered, billed(7));
+    ledger.settle(outcome).await.unwrap();
     ledger.close().await;
     assert_eq!(index.last_seq(), 5, "it was written");
 
@@ -254,8 +257,8 @@ async fn files_that_another_hand_changed_are_read() {
     assert_eq!(index, None);
     assert_eq!(journal.damaged, 1);
     let zone = TimeZone::UTC;
-    let told = ledger.spend(None, None, &by_state().by, &zone).unwrap();
-    assert_eq!(told, journal);
+    let indexed = ledger.spend(None, None, &by_state().by, &zone).unwrap();
+    assert_eq!(indexed, journal);
     ledger.close().await;
 
     // The next start reads all of it, and knows of the damage.

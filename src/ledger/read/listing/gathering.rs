@@ -336,8 +336,8 @@ impl<'a> Gathering<'a> {
         self.listed >= self.limit
     }
 
-    /// The first segment that still matters. A damaged intent would have it read to the beginning,
-    /// but for the time that each line of its entry tells.
+    /// The first segment that still matters. A damaged intent would make the reading go on to the beginning, if each
+    /// line of its entry did not carry the entry's time.
     fn floor(&self, reader: &JournalReader) -> usize {
         let asked = reader.first_since(self.filter.since_ms);
         if !self.is_full() {

@@ -111,12 +111,12 @@ fn every_kind_that_is_there_is_named_with_its_bound() {
         .into(),
         ..known()
     };
-    let told = serde_json::to_value(compare(sum(1), &window).reasons).unwrap();
+    let reasons = serde_json::to_value(compare(sum(1), &window).reasons).unwrap();
     let wanted = serde_json::json!([
         {"kind": "in_doubt", "detail": "gateway, chat", "count": 3, "at_most_micro_usd": 300,
          "service_is": "higher"},
         {"kind": "unreported", "detail": "speech", "count": 2, "at_most_micro_usd": null,
          "service_is": "higher"},
     ]);
-    assert_eq!(told, wanted);
+    assert_eq!(reasons, wanted);
 }

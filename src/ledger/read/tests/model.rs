@@ -1,4 +1,4 @@
-//! Any history, asked in any way, is answered as by one who reads all of it and keeps all of it.
+//! Any history, asked in any way, is answered as by a reader that keeps all of it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -161,7 +161,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn every_listing_is_that_of_one_who_keeps_everything(
+    fn every_listing_equals_that_of_a_reader_which_keeps_everything(
         steps in steps(),
         segment_bytes_max in 400..4_000usize,
         torn in any::<bool>(),
@@ -184,33 +184,33 @@ proptest! {
                 prop_assert_eq!(&json(&list(&state, &asked).unwrap().entries)[..], newest);
 
                 // Page by page from the beginning: each once, none passed over.
-                let mut told = Vec::new();
+                let mut listed = Vec::new();
                 let mut mark = 0;
                 loop {
                     let asked = Filter { after_seq: Some(mark), ..asked.clone() };
                     let page = list(&state, &asked).unwrap();
                     prop_assert!(page.entries.len() <= limit);
                     let is_last = page.entries.len() < limit;
-                    told.extend(json(&page.entries));
+                    listed.extend(json(&page.entries));
                     mark = page.last_seq.unwrap_or(0);
                     if is_last {
                         break;
                     }
                 }
-                prop_assert_eq!(&told, &known);
+                prop_assert_eq!(&listed, &known);
                 let is_first_seq_sound = steps.last().is_some_and(|(_, _, sound)| *sound);
                 prop_assert!(mark == paper.last_seq || !is_first_seq_sound);
             }
             for mark in [1, paper.last_seq / 2, paper.last_seq] {
                 let asked = Filter { after_seq: Some(mark), ..filter.clone() };
                 let known = wanted(&asked, &all);
-                let mut told = Vec::new();
+                let mut listed = Vec::new();
                 for_each_entry(&state, &asked, |view| {
-                    told.push(view);
+                    listed.push(view);
                     Ok::<_, LedgerError>(())
                 })
                 .unwrap();
-                prop_assert_eq!(&json(&told), &known);
+                prop_assert_eq!(&json(&listed), &known);
             }
         }
         if is_sound {

@@ -53,7 +53,7 @@ async fn amounts_are_in_the_window_or_in_the_edge_beside_it() {
     assert!(window.unknown.is_empty());
 }
 
-/// Nothing but the mark tells that the journal's last lines are gone.
+/// Nothing but the mark shows that the journal's last lines are gone.
 #[tokio::test]
 async fn what_is_cut_off_the_journals_end_counts_as_damage() {
     let bench = Bench::new();

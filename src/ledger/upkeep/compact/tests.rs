@@ -178,7 +178,7 @@ proptest! {
         let after = entries(&state, &Filter::default()).unwrap();
         for view in &before {
             let found = after.iter().find(|other| other.id == view.id);
-            // Its last line tells whether it came to an end in what was compacted.
+            // Its last line shows whether it came to an end in what was compacted.
             let is_open = view.state == State::Open;
             let is_kept = view.seq > upto || is_open || wanted.awaited.contains(&view.id);
             prop_assert_eq!(found.is_some(), is_kept, "{:?}", view);

@@ -81,7 +81,7 @@ async fn what_a_daemon_writes_while_it_is_looked_at_is_not_lost() {
 }
 
 #[tokio::test]
-async fn a_torn_tail_is_told_and_nothing_wrong() {
+async fn a_torn_tail_is_reported_and_is_no_damage() {
     let bench = Bench::new();
     let ledger = bench.open();
     buy(&ledger, None, billed(11)).await;

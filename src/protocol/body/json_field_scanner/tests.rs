@@ -13,7 +13,7 @@ fn scanned(body: &[u8], chunk: usize) -> AnswerPeek {
 }
 
 #[test]
-fn what_stands_behind_megabytes_is_told_in_any_chunking() {
+fn fields_behind_megabytes_are_found_in_any_chunking() {
     let sound = "UklGRg".repeat(400_000);
     let body = format!(
         r#"{{"audio_base64":"{sound}","said":"a \" }} \\","nested":[{{"duration_s":9}},"],"],
@@ -29,27 +29,30 @@ fn what_stands_behind_megabytes_is_told_in_any_chunking() {
 /// The same three kinds of nothing as of an answer that is read whole (rule I5).
 #[test]
 fn a_price_is_the_one_of_the_top_level_or_none() {
-    let told = |body: &str| scanned(body.as_bytes(), 3).cost_micro_usd;
+    let cost_of = |body: &str| scanned(body.as_bytes(), 3).cost_micro_usd;
     let seven = Reported::Value(MicroUsd::new(7));
 
-    assert_eq!(told(r#"{"content":"…","cost_micro_usd":7}"#), seven);
-    assert_eq!(told(r#"{"cost_micro\u005fusd":7}"#), seven);
-    assert_eq!(told(r#"{"cost_micro_usd":7,"cost_micro_usd":7}"#), seven);
+    assert_eq!(cost_of(r#"{"content":"…","cost_micro_usd":7}"#), seven);
+    assert_eq!(cost_of(r#"{"cost_micro\u005fusd":7}"#), seven);
+    assert_eq!(cost_of(r#"{"cost_micro_usd":7,"cost_micro_usd":7}"#), seven);
     assert_eq!(
-        told(r#"{"cost_micro_usd":7,"cost_micro_usd":8}"#),
+        cost_of(r#"{"cost_micro_usd":7,"cost_micro_usd":8}"#),
         Reported::Malformed
     );
-    assert_eq!(told(r#"{"cost_micro_usd":7.5}"#), Reported::Malformed);
+    assert_eq!(cost_of(r#"{"cost_micro_usd":7.5}"#), Reported::Malformed);
     assert_eq!(
-        told(r#"{"content":"{\"cost_micro_usd\":7}"}"#),
+        cost_of(r#"{"content":"{\"cost_micro_usd\":7}"}"#),
         Reported::Absent
     );
-    assert_eq!(told(r#"{"more":{"cost_micro_usd":7}}"#), Reported::Absent);
-    assert_eq!(told(r#"{"cost_micro_usd":null}"#), Reported::Absent);
+    assert_eq!(
+        cost_of(r#"{"more":{"cost_micro_usd":7}}"#),
+        Reported::Absent
+    );
+    assert_eq!(cost_of(r#"{"cost_micro_usd":null}"#), Reported::Absent);
 }
 
 #[test]
-fn what_is_no_whole_object_tells_nothing() {
+fn nothing_is_read_from_what_is_no_whole_object() {
     for body in [
         r#"{"duration_s":1"#,
         r#"{"duration_s":1}}"#,
@@ -117,7 +120,7 @@ fn document() -> impl Strategy<Value = serde_json::Value> {
 
 proptest! {
     #[test]
-    fn sieving_tells_what_reading_tells(document in document(), chunk in 1usize..40, pretty in any::<bool>()) {
+    fn scanning_finds_what_reading_finds(document in document(), chunk in 1usize..40, pretty in any::<bool>()) {
         let body = if pretty {
             serde_json::to_vec_pretty(&document)
         } else {

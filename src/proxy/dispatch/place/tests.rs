@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_words_of_a_429_tell_which_ceiling_it_was() {
+fn the_words_of_a_429_name_the_ceiling_that_was_reached() {
     let rows: [(&[u8], bool); 7] = [
         (br#"{"detail":"rate ceiling exceeded"}"#, true),
         (br#"{"detail":"120 requests per minute"}"#, true),

@@ -82,8 +82,8 @@ fn what_may_have_run_is_never_reported_as_not_sent() {
         let found = code_of(last, retries.may_have_run());
         assert_eq!(found, wanted, "{retries:?}");
         let text = Refusal::new(found).detail;
-        let is_told = text.contains("may have run");
-        assert_eq!(is_told, retries.may_have_run(), "{retries:?}: {text}");
+        let says_so = text.contains("may have run");
+        assert_eq!(says_so, retries.may_have_run(), "{retries:?}: {text}");
     }
 }
 

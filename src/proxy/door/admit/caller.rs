@@ -1,9 +1,9 @@
 //! Whose request is this? The token stands where SDKs put the API key; on a Unix socket the kernel
-//! tells the user.
+//! reports the user.
 //!
 //! Promise: asked behind Host and Origin and before anything else, so that a stranger learns nothing
 //! of routes, apps or bodies; the text of a refusal is the same for every stranger, and only the log
-//! tells a slip from a token that no app has.
+//! distinguishes a slip from a token that no app has.
 
 use std::time::Duration;
 

@@ -195,7 +195,7 @@ fn check_target(target: &[u8]) -> Result<(), Refusal> {
         || path
             .split(|byte| *byte == b'/')
             .any(|segment| segment == b"." || segment == b"..")
-        || path.windows(3).any(is_telling_escape);
+        || path.windows(3).any(is_path_escape);
     if has_trick {
         return Err(Code::PathRefused.into());
     }
@@ -203,7 +203,7 @@ fn check_target(target: &[u8]) -> Result<(), Refusal> {
 }
 
 /// Escapes of NUL, dot, slash and backslash.
-fn is_telling_escape(window: &[u8]) -> bool {
+fn is_path_escape(window: &[u8]) -> bool {
     [&b"%00"[..], b"%2e", b"%2f", b"%5c"]
         .iter()
         .any(|escape| window.eq_ignore_ascii_case(escape))

@@ -31,16 +31,16 @@ fn a_share_grows_with_the_bytes_that_came_and_not_with_what_was_announced() {
     assert_eq!(share_step(0, 9_000, None), 64 * 1024, "a small one");
 }
 
-/// Bytes that tell when they are freed.
-struct Telling(Arc<AtomicBool>);
+/// Bytes that note when they are freed.
+struct NoticesDrop(Arc<AtomicBool>);
 
-impl AsRef<[u8]> for Telling {
+impl AsRef<[u8]> for NoticesDrop {
     fn as_ref(&self) -> &[u8] {
         b"as it came"
     }
 }
 
-impl Drop for Telling {
+impl Drop for NoticesDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -50,7 +50,7 @@ impl Drop for Telling {
 fn an_edited_body_is_kept_once() {
     let freed = Arc::new(AtomicBool::new(false));
     let mut body = RequestBody {
-        bytes: Bytes::from_owner(Telling(Arc::clone(&freed))),
+        bytes: Bytes::from_owner(NoticesDrop(Arc::clone(&freed))),
         app_took: Duration::ZERO,
         _share: None,
     };

@@ -44,7 +44,7 @@ fn what_is_over_or_gone_is_not_looked_at_again_and_what_left_the_list_is_forgott
         let mut schedule = Schedule::default();
         schedule.sync(&[run("r")], s(0));
         assert!(!schedule.looked("r", look, s(3), START_MS));
-        // The ledger still has it when it told no amount.
+        // The ledger still has it when it reported no amount.
         schedule.sync(&[run("r")], s(4));
         assert_eq!(schedule.next(), None, "{look:?}");
         schedule.sync(&[], s(5));

@@ -115,7 +115,7 @@ fn ended(is_priced: bool) -> Event {
     })
 }
 
-/// The name of an action, with what tells it from others of its kind.
+/// The name of an action, with what distinguishes it from others of its kind.
 fn word(action: &Action) -> String {
     match action {
         Action::Read(wait) => format!("read {wait:?}"),
@@ -275,7 +275,7 @@ fn an_app_that_had_nothing_loses_the_answer_to_its_repeat_and_one_with_a_part_do
     let said = play(&mut answer, Presence::Here, vec![piece(), OUT, piece()]);
     assert_eq!(said[1..], ["read Long", "write"]);
     let said = play(&mut answer, Presence::Gone, vec![lost()]);
-    assert_eq!(said, ["Drain"], "the rest is kept for nobody");
+    assert_eq!(said, ["Drain"], "the rest is not kept");
 }
 
 #[test]
@@ -380,7 +380,7 @@ fn a_stream_that_no_app_reads_is_drained_within_its_bounds_or_stopped() {
 }
 
 #[test]
-fn a_document_is_read_to_its_end_for_nobody_without_room_or_leave() {
+fn a_document_without_a_reader_is_read_on_although_streams_are_cancelled() {
     let bench = Bench::new();
     let mut answer = bench.answer(AnswerForm::Document);
     answer.terms.is_cancelled = true;

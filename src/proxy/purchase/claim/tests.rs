@@ -126,7 +126,7 @@ async fn the_retry_of_a_running_request_joins_it_once() {
     let first = bench.lead(1);
     first.app_left();
     let mut follower = follow(bench.claim(1));
-    // The next equal request has nobody left to follow.
+    // The next equal request has no answer left to follow.
     let third = bench.lead(1);
     assert_ne!(key_of(&first), key_of(&third));
     record_whole(&first).await;
@@ -186,7 +186,7 @@ fn the_window_counts_from_the_keys_first_use() {
 }
 
 #[test]
-fn who_may_adopt_is_config() {
+fn config_decides_which_requests_adopt() {
     for (adopt, marked, adopts) in [
         (Adopt::Always, false, true),
         (Adopt::Marked, false, false),
@@ -272,7 +272,7 @@ async fn a_stream_is_joined_only_while_no_byte_was_given() {
 }
 
 #[tokio::test]
-async fn what_is_kept_for_nobody_is_bounded_and_the_key_remains() {
+async fn what_is_kept_without_a_reader_is_bounded_and_the_key_remains() {
     let mut bench = Bench::new();
     let first = bench.lead(1);
     first.app_left();
@@ -324,7 +324,7 @@ fn an_app_that_asks_again_at_once_after_an_error_waits_for_the_end_of_its_first(
     bench.table.finish(&first, Fate::Undelivered);
     assert!(left.has_changed().expect("the table lives"));
     assert_eq!(key_of(&bench.lead(1)), key_of(&first));
-    // A slow reader of its error holds nobody up for longer than one look.
+    // A slow reader of its error holds up no repeat for longer than one look.
     let second = bench.lead(2);
     second.fails();
     let other = bench.claimant(2);
@@ -334,7 +334,7 @@ fn an_app_that_asks_again_at_once_after_an_error_waits_for_the_end_of_its_first(
     ));
 }
 
-/// Between the leader's look and its write nobody can attach: they would wait for nothing.
+/// Between the leader's look and its write no follower can attach: it would wait for nothing.
 #[test]
 fn an_answer_goes_to_the_leader_or_to_a_follower_and_never_to_both() {
     let mut bench = Bench::new();
@@ -350,7 +350,7 @@ fn an_answer_goes_to_the_leader_or_to_a_follower_and_never_to_both() {
 }
 
 #[tokio::test]
-async fn a_leader_that_ends_without_a_word_leaves_nobody_waiting() {
+async fn a_leader_that_ends_without_a_word_leaves_no_follower_waiting() {
     let mut bench = Bench::new();
     let first = bench.lead(1);
     first.app_left();
@@ -405,7 +405,7 @@ async fn the_key_of_an_answer_that_is_taken_slowly_is_not_adopted() {
     assert_ne!(key_of(&other), key, "a purchase of its own");
     bench.table.finish(&other, Fate::Closed);
     drop(follower);
-    assert_eq!(key_of(&bench.lead(1)), key, "nobody took it");
+    assert_eq!(key_of(&bench.lead(1)), key, "no app took it");
 }
 
 #[tokio::test]
@@ -425,7 +425,7 @@ async fn the_key_of_a_broken_stream_that_somebody_takes_is_not_adopted() {
 }
 
 #[tokio::test]
-async fn an_error_that_nobody_read_is_not_kept_in_place_of_an_answer() {
+async fn an_unread_error_is_not_kept_in_place_of_an_answer() {
     let mut bench = Bench::new();
     let first = bench.lead(1);
     first.app_left();
@@ -473,7 +473,7 @@ fn an_adopting_request_is_as_old_as_its_key() {
 }
 
 #[test]
-fn who_may_join_is_config() {
+fn config_decides_which_requests_join() {
     for (adopt, marked, own_key, joins) in [
         (Adopt::Always, false, false, true),
         (Adopt::Marked, false, false, false),
@@ -503,7 +503,7 @@ fn who_may_join_is_config() {
     }
 }
 
-/// The leader decides that nobody has its answer; a follower takes it before the table hears.
+/// The leader decides that no app has its answer; a follower takes it before the table has that.
 #[tokio::test]
 async fn an_answer_that_a_follower_took_at_the_last_moment_is_delivered() {
     let mut bench = Bench::new();

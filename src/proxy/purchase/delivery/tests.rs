@@ -202,7 +202,7 @@ fn what_a_follower_was_given_stays_delivered_however_much_comes_behind_it() {
 }
 
 #[test]
-fn too_much_for_nobody_is_given_up_and_a_slow_follower_is_waited_for() {
+fn too_much_without_a_reader_is_given_up_and_a_slow_follower_is_waited_for() {
     let much = || Bytes::from(vec![b'x'; REPLAY_BYTES_MAX]);
     let mut bench = kept();
     assert!(bench.delivery.record_chunk(much()).is_ok());

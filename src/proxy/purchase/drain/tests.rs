@@ -60,7 +60,7 @@ fn only_time_without_any_reader_counts_against_an_answer_that_drips() {
     let limit = Duration::from_secs(600);
     let at = Duration::from_secs;
     let mut unread = UnreadSince::default();
-    // Whether nobody reads, when it is asked, and whether that is too long.
+    // Whether it has no reader, when it is asked, and whether that is too long.
     let rows = [
         (true, 10, false),
         (true, 610, false),

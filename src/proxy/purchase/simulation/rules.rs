@@ -150,7 +150,7 @@ impl Facts {
         for key in self.cut.drain() {
             if left.iter().all(|row| row.key.value != key) {
                 return Err(format!(
-                    "a stop cut the stream of {key}, and nobody can adopt it"
+                    "a stop cut the stream of {key}, and no request can adopt it"
                 ));
             }
         }
@@ -162,7 +162,7 @@ impl Facts {
         let entries = self.accounts.get(account).map_or(&[][..], Vec::as_slice);
         let debits = service.debits.get(account).map_or(&[][..], Vec::as_slice);
         let states = || entries.iter().filter_map(|id| reading.states.get(id));
-        let told = || {
+        let account_text = || {
             format!(
                 "{account:?}: {:?} of {debits:?}",
                 states().collect::<Vec<_>>()
@@ -175,7 +175,7 @@ impl Facts {
             }
             match left.iter().position(|debit| *debit == adds) {
                 Some(at) => left.remove(at),
-                None => return Err(format!("I3: {adds} was not debited: {}", told())),
+                None => return Err(format!("I3: {adds} was not debited: {}", account_text())),
             };
         }
         let may_come = states().any(|state| state.is_unresolved() || *state == State::Open);
@@ -184,7 +184,10 @@ impl Facts {
         // repeat to the other. bursar's own keys never come near.
         let used_anew = debits.len() > 1 && entries.len() > 1;
         if !left.is_empty() && !may_come && !used_anew {
-            return Err(format!("I4: {left:?} is known to nobody: {}", told()));
+            return Err(format!(
+                "I4: no entry accounts for {left:?}: {}",
+                account_text()
+            ));
         }
         Ok(())
     }

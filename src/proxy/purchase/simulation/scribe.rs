@@ -293,7 +293,7 @@ impl Scribe {
     }
 
     /// Brings the index up to date, as the writer does when nothing else is to do.
-    pub fn tell_index(&mut self, shelf: &mut Shelf) {
+    pub fn update_index(&mut self, shelf: &mut Shelf) {
         let pending = self.books.take_pending();
         let kept = &mut shelf.index;
         kept.rolled_up += pending

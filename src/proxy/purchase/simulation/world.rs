@@ -149,7 +149,7 @@ impl World {
         }
     }
 
-    fn tell(&mut self, line: impl FnOnce() -> String) {
+    fn note(&mut self, line: impl FnOnce() -> String) {
         if let Some(log) = &mut self.log {
             log.push(line());
         }
@@ -208,8 +208,8 @@ impl World {
             95 => self.poll_run(process),
             96..=97 => {
                 if process.scribe.queue.is_empty() && !process.scribe.has_failed() {
-                    self.count("index told");
-                    process.scribe.tell_index(&mut self.shelf);
+                    self.count("index updated");
+                    process.scribe.update_index(&mut self.shelf);
                 }
             }
             // How rough the run is was chosen with its seed.
@@ -281,7 +281,7 @@ impl World {
         self.count("stopped in order");
         let left = process.scribe.books.deliveries().rows(0);
         self.facts.stopped(&left)?;
-        process.scribe.tell_index(&mut self.shelf);
+        process.scribe.update_index(&mut self.shelf);
         self.shelf.stopped = Some(process.scribe.books.last_seq());
         Ok(false)
     }
@@ -293,7 +293,7 @@ impl World {
         let Some(mut flight) = process.flights.remove(&id) else {
             return Ok(());
         };
-        self.tell(|| format!("{} {}", short(id), flight.step.word()));
+        self.note(|| format!("{} {}", short(id), flight.step.word()));
         flight.advance(self, process)?;
         if !matches!(flight.step, Step::Over) {
             process.flights.insert(id, flight);
@@ -313,7 +313,7 @@ impl World {
         }
         let job = jobs[self.chance.below(jobs.len())];
         let word = self.service.proceed(job, self.true_ms, &mut self.chance);
-        self.tell(|| format!("job {job}"));
+        self.note(|| format!("job {job}"));
         self.count(word);
         if word == "service waits" && self.chance.one_in(2) {
             // What it waits for takes longer than the service lets a request wait.

@@ -5,7 +5,7 @@ use super::*;
 use crate::clock::ManualClock;
 use crate::config::{ApiKey, BaseUrl};
 
-/// A documentation address that this machine is told to have.
+/// A documentation address that counts as this machine's.
 const OWN: &str = "203.0.113.5";
 
 static LOOKS: AtomicUsize = AtomicUsize::new(0);

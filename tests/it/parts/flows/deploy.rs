@@ -71,9 +71,9 @@ async fn each_event_of_a_real_deploy_is_with_the_app_before_the_next_is_sent() {
 
         let events = events(&answer.text());
         let (stages, last) = events.split_at(STAGES.len());
-        for (stage, (event, told)) in STAGES.iter().zip(stages) {
+        for (stage, (event, body)) in STAGES.iter().zip(stages) {
             assert_eq!(
-                (event.as_str(), told["stage"].as_str()),
+                (event.as_str(), body["stage"].as_str()),
                 ("progress", Some(*stage))
             );
         }
@@ -118,17 +118,17 @@ async fn a_deploy_that_fails_or_ends_without_complete_reaches_the_app_as_it_is()
     fault(&sandbox, ENDPOINTS, json!({"deploy_fails_at": "warming"})).await;
     let failed = ask(&bursar, ENDPOINTS, &[], &body("mine")).await;
     assert!(failed.complete);
-    let told = events(&failed.text());
-    assert_eq!(told.len(), 5, "{told:?}");
-    assert_eq!(told[4].0, "error");
-    assert_eq!(told[4].1["stage"], "warming");
+    let seen = events(&failed.text());
+    assert_eq!(seen.len(), 5, "{seen:?}");
+    assert_eq!(seen[4].0, "error");
+    assert_eq!(seen[4].1["stage"], "warming");
     assert_eq!(bare(&bursar, "GET", "/v1/endpoints/mine").await.status, 404);
 
     fault(&sandbox, ENDPOINTS, json!({"no_done": true})).await;
     let endless = ask(&bursar, ENDPOINTS, &[], &body("mine")).await;
     assert!(endless.complete);
-    let told = events(&endless.text());
-    assert!(told.len() == 5 && told.iter().all(|(name, _)| name == "progress"));
+    let seen = events(&endless.text());
+    assert!(seen.len() == 5 && seen.iter().all(|(name, _)| name == "progress"));
     for answer in [failed, endless] {
         assert_eq!(bursar.entry_of(&answer).state, State::Unreported);
     }
@@ -185,7 +185,7 @@ async fn a_deploy_whose_app_leaves_is_read_to_its_end() {
         release(&sandbox, "deploy").await;
         let entry = &bursar.settled(1).await[0];
         assert_eq!(entry.state, state, "{on_disconnect}");
-        assert!(entry.drained, "{on_disconnect}: nobody read its end");
+        assert!(entry.drained, "{on_disconnect}: its end had no reader");
         eventually("the endpoint to be live", || async {
             let shown = bare(&bursar, "GET", "/v1/endpoints/mine").await;
             (shown.status == 200 && shown.json()["status"] == "live").then_some(())

@@ -183,7 +183,7 @@ async fn a_joined_document_is_whole_and_then_delivered() {
 /// If the answer that a repeat waits for takes longer than its app's timeout, the repeat is refused
 /// in time.
 #[tokio::test]
-async fn who_waits_in_vain_is_told_and_nothing_is_sent() {
+async fn a_repeat_that_waits_in_vain_is_refused_and_not_sent() {
     let origin = Origin::start([Step::Pieces(document(2 * MIB, MIB)), replay()]).await;
     let bursar = Bursar::before(&origin.url()).await;
     let mut first = begin(&bursar).await;
@@ -197,10 +197,14 @@ async fn who_waits_in_vain_is_told_and_nothing_is_sent() {
     let mut hasty = bursar.connect().await;
     let patience = [("x-stainless-read-timeout", "1")];
     hasty.send(request("POST", IMAGES, &patience, &body)).await;
-    let told = hasty.answer().await;
-    assert_eq!(told.status, 504, "{}", told.text());
-    assert_eq!(told.code(), Some("upstream_timeout"));
-    assert_eq!(told.header("x-should-retry"), None, "a repeat is welcome");
+    let refused = hasty.answer().await;
+    assert_eq!(refused.status, 504, "{}", refused.text());
+    assert_eq!(refused.code(), Some("upstream_timeout"));
+    assert_eq!(
+        refused.header("x-should-retry"),
+        None,
+        "a repeat is welcome"
+    );
     assert_eq!(origin.received().len(), 1);
     assert_eq!(bursar.entries().len(), 1);
 

@@ -79,7 +79,7 @@ async fn an_endpoint_is_reached_at_its_path_and_by_its_id_whole_and_streamed() {
         }
         assert_eq!(sandbox.debits().await.len(), 2 * (at + 1));
     }
-    assert_eq!(bursar.billed(), 0, "what is not told is not guessed");
+    assert_eq!(bursar.billed(), 0, "what is not reported is not guessed");
     let unreported = bursar.metric("bursar_unreported_requests", "operation=\"endpoint_chat\"");
     assert!((unreported - 2.0).abs() < 0.1, "{unreported}");
 }

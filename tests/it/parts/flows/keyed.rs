@@ -64,7 +64,7 @@ async fn a_lost_answer_is_asked_for_again_under_its_key_and_bought_once() {
 
 /// A head that came before the body broke carried the amount.
 #[tokio::test]
-async fn an_answer_that_broke_behind_its_head_has_told_its_price() {
+async fn the_price_in_the_head_of_an_answer_that_broke_counts() {
     for (path, body, _) in routes() {
         let (sandbox, bursar) = stage().await;
         fault(&sandbox, path, json!({"cut_after_bytes": 20})).await;

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_person_and_a_firm_are_told_apart_by_what_stands_around_them() {
+fn a_person_and_a_firm_are_distinguished_by_the_words_around_them() {
     let rows = [
         (
             "Dear team, I spoke with Aline Moreau of Castell Shipping yesterday.",
@@ -16,8 +16,8 @@ fn a_person_and_a_firm_are_told_apart_by_what_stands_around_them() {
         ("nothing to see here", None, None),
         ("The tap on Mill Lane drips.", None, None),
     ];
-    for (text, who, firm) in rows {
-        assert_eq!(person(text).as_deref(), who, "{text}");
+    for (text, name, firm) in rows {
+        assert_eq!(person(text).as_deref(), name, "{text}");
         assert_eq!(organization(text).as_deref(), firm, "{text}");
     }
 }

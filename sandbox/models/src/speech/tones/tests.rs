@@ -57,7 +57,7 @@ fn a_text_that_would_take_too_long_is_spoken_faster() {
 }
 
 #[test]
-fn a_voice_that_is_told_to_stop_stops() {
+fn a_voice_ends_when_its_stop_flag_is_set() {
     assert_eq!(
         speak("hello", voices::default(), &AtomicBool::new(true)),
         None

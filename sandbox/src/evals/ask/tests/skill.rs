@@ -172,16 +172,16 @@ async fn models_of_the_roster_have_strengths_of_their_own_that_stay() {
         "frontier-f",
     ] {
         let model = roster::by_id(id);
-        let mut told = Vec::new();
+        let mut means = Vec::new();
         for task in ["sentiment", "product-ranking", "sql-generation"] {
             let task = catalog::task(task).unwrap();
             let rows = golden(task);
             let (mean, errors) = bench.mean(task, &rows, model).await;
             assert_eq!(errors, 0);
-            told.push(format!("{mean:.3}"));
+            means.push(format!("{mean:.3}"));
         }
-        println!("{id} {told:?}");
-        seen.insert(told);
+        println!("{id} {means:?}");
+        seen.insert(means);
     }
     assert!(seen.len() >= 4, "{seen:?}");
 

@@ -31,10 +31,10 @@ fn in_little_memory(test: &str, hear_all: impl FnOnce()) {
         .env("MALLOC_ARENA_MAX", "1")
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&heard.stdout);
+    let printed = String::from_utf8_lossy(&heard.stdout);
     assert!(
-        heard.status.success() && told.contains("1 passed"),
-        "{}: {told}{}",
+        heard.status.success() && printed.contains("1 passed"),
+        "{}: {printed}{}",
         heard.status,
         String::from_utf8_lossy(&heard.stderr)
     );

@@ -21,7 +21,7 @@ fn file(list: &[u32]) -> Vec<u8> {
 }
 
 #[test]
-fn an_edit_list_tells_what_is_played() {
+fn an_edit_list_decides_what_is_played() {
     const PAUSE: u32 = u32::MAX;
     for (list, played_frames) in [
         // One second from the 1,024th tick on, of 10,240.
@@ -52,7 +52,7 @@ fn an_edit_list_tells_what_is_played() {
 }
 
 #[test]
-fn without_an_edit_list_the_tag_tells() {
+fn without_an_edit_list_the_tag_decides() {
     let tagged = |text: &str| {
         let value = a_box(b"data", &[&[0; 8], text.as_bytes()].concat());
         let tag = [b"iTunSMPB".as_slice(), &value].concat();

@@ -65,14 +65,14 @@ fn i3_another_request_under_a_key_is_a_purchase_of_its_own_unless_the_service_sa
         row(
             "what tells nothing is not taken for the other's",
             &[Answered],
-            nothing_told(),
+            empty_receipt(),
             ANOTHERS,
             State::Unreported,
         ),
         row(
             "nor is what is lost",
             &[NoHead],
-            nothing_told(),
+            empty_receipt(),
             ANOTHERS,
             in_doubt(NoResponse),
         ),
@@ -136,7 +136,7 @@ fn i3_what_stands_under_another_key_of_the_service_explains_a_replay_and_takes_n
         row(
             "what tells nothing is not taken for the other's",
             &[Answered],
-            nothing_told(),
+            empty_receipt(),
             ELSEWHERE,
             State::Unreported,
         ),

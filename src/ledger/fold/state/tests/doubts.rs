@@ -26,14 +26,14 @@ fn i4_what_may_have_run_is_what_is_in_doubt() {
     let id = EntryId(uuid::Uuid::nil());
     for attempts in ways() {
         for key in [None, FRESH] {
-            let told = may_have_run(&attempts, key.is_some());
+            let may_have = may_have_run(&attempts, key.is_some());
             let ends: Vec<_> = attempts.iter().map(|one| (one.end, one.status)).collect();
             let outcome = outcome(id, attempts.clone(), Receipt::default());
             let state = fold(&outcome, key.as_ref()).state;
             let is_doubt = matches!(state, State::InDoubt { .. });
-            assert_eq!(told, is_doubt, "{ends:?}, {key:?}: {state:?}");
+            assert_eq!(may_have, is_doubt, "{ends:?}, {key:?}: {state:?}");
             assert_eq!(
-                !told,
+                !may_have,
                 state == State::Failed,
                 "{ends:?}, {key:?}: {state:?}"
             );

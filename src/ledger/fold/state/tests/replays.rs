@@ -28,7 +28,7 @@ fn i4_a_replay_adds_nothing_whatever_it_says() {
             lost,
         ),
         row(
-            "of an answer that told no amount",
+            "of an answer without an amount",
             &[Answered],
             replayed(0),
             UNREPORTED,
@@ -61,13 +61,13 @@ fn i4_a_replay_adds_nothing_whatever_it_says() {
             settled(0),
         ),
         row(
-            "the head told the amount before the body broke",
+            "the head carried the amount before the body broke",
             &[Broken, Answered],
             replayed(0),
             FRESH,
             settled(77),
         )
-        .told_before_a_break(77),
+        .with_broken_billed(77),
         row(
             "the same, and the key's amount is known",
             &[Broken, Answered],
@@ -75,7 +75,7 @@ fn i4_a_replay_adds_nothing_whatever_it_says() {
             KNOWN,
             State::Replayed,
         )
-        .told_before_a_break(1234),
+        .with_broken_billed(1234),
         row(
             "the same, with another amount",
             &[Broken, Answered],
@@ -83,7 +83,7 @@ fn i4_a_replay_adds_nothing_whatever_it_says() {
             KNOWN,
             State::Replayed,
         )
-        .told_before_a_break(77)
+        .with_broken_billed(77)
         .anomaly(SecondAmountForKey),
         row(
             "a broken head's amount and a later different one",
@@ -92,15 +92,15 @@ fn i4_a_replay_adds_nothing_whatever_it_says() {
             FRESH,
             settled(77),
         )
-        .told_before_a_break(77)
+        .with_broken_billed(77)
         .anomaly(SecondAmountForKey),
         row(
             "a broken head's amount and no answer after it",
             &[Broken, NoHead],
-            nothing_told(),
+            empty_receipt(),
             FRESH,
             settled(77),
         )
-        .told_before_a_break(77),
+        .with_broken_billed(77),
     ]);
 }

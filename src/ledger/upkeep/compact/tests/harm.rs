@@ -1,4 +1,4 @@
-//! Damage, loss and foreign lines: what cannot be told whole is not compacted, and what is lost of a
+//! Damage, loss and foreign lines: what is not known to be whole is not compacted, and what is lost of a
 //! compacted ledger shows.
 
 use super::*;

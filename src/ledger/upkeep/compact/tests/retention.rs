@@ -26,7 +26,7 @@ fn keeping(bench: &Bench, days: u32) -> LedgerOptions {
     }
 }
 
-/// A request whose price the run's end will tell.
+/// A request whose price comes with the end of its run.
 async fn run(ledger: &Ledger, run_id: &str) -> EntryId {
     let id = begin(ledger, None).await;
     let mut outcome = ended(id, AttemptEnd::Answered, Receipt::default());

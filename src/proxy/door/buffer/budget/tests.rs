@@ -40,7 +40,7 @@ async fn bodies_that_grow_together_never_wait_for_each_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_in_vain_is_told_after_its_time_and_holds_nothing_then() {
+async fn a_body_that_waits_in_vain_is_refused_after_its_time_and_holds_nothing() {
     let budget = BodyBudget::new(100);
     let mut whole = Vec::new();
     for _ in 0..3 {
@@ -78,7 +78,7 @@ async fn what_is_announced_and_not_sent_takes_no_more_than_one_body() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_takes_what_an_elder_waits_for() {
+async fn no_body_takes_what_an_elder_waits_for() {
     let budget = BodyBudget::new(60);
     let first = read_whole(share(&budget, 30), 30).await.expect("room");
     let second = read_whole(share(&budget, 25), 25).await.expect("room");
@@ -138,7 +138,7 @@ async fn the_slowest_goes_first_and_only_when_another_waits() {
 
 /// What is asked for and what comes may cross.
 #[tokio::test(start_paused = true)]
-async fn who_was_asked_to_go_is_given_no_more_and_waits_for_nothing() {
+async fn a_body_that_was_asked_to_go_is_given_no_more_and_waits_for_nothing() {
     // It would fit, and it would not.
     for more in [1, 61] {
         let budget = BodyBudget::new(100);

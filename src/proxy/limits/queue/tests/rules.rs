@@ -5,7 +5,7 @@ use crate::proxy::limits::queue::adaptive_limits::{Busy, PAUSE_MAX};
 use crate::proxy::limits::queue::line::{RoundRobin, Ticket};
 use crate::proxy::limits::queue::rate_window::{RateWindow, WINDOW};
 
-/// Nobody and nothing.
+/// No request.
 const NONE: [u64; 0] = [];
 
 /// Enters, and is let go at once.
@@ -84,7 +84,7 @@ fn a_retry_goes_before_what_its_app_never_tried_and_not_before_other_apps() {
 }
 
 #[test]
-fn who_leaves_or_runs_out_of_time_takes_no_place() {
+fn a_request_that_leaves_or_runs_out_of_time_takes_no_place() {
     let mut desk = Scheduler::new(&shaping(1, 0));
     let held = goes(&mut desk, s(0));
     let leaves = waits(&mut desk, "a", Priority::First);
@@ -123,7 +123,7 @@ fn a_full_line_has_room_for_an_app_with_less_than_the_longest() {
         panic!("no room was made");
     };
     assert_eq!(gone, hog[2]);
-    // Two and two: nobody has more than another would have.
+    // Two and two: neither app has more than the other would have.
     assert_eq!(enter(&mut desk, "one"), (Entered::Full, None));
     // A retry was let in once already.
     let retry = waits(&mut desk, "hog", Priority::Again);
@@ -164,7 +164,7 @@ fn the_window_says_when_the_nth_from_now_can_go_at_the_earliest() {
 }
 
 #[test]
-fn of_a_burst_those_are_refused_at_once_for_whom_the_minute_has_no_place_in_time() {
+fn requests_of_a_burst_that_can_have_no_place_in_time_are_refused_at_once() {
     let mut desk = Scheduler::new(&shaping(8, 120));
     let mut became = [0; 3];
     let mut earliest = None;
@@ -195,7 +195,7 @@ fn of_a_burst_those_are_refused_at_once_for_whom_the_minute_has_no_place_in_time
 }
 
 #[test]
-fn who_has_less_patience_than_the_window_is_told_at_once_and_who_has_more_waits() {
+fn less_patience_than_the_window_is_refused_at_once_and_more_waits() {
     let mut desk = Scheduler::new(&shaping(0, 1));
     let first = goes(&mut desk, s(0));
     desk.sends(first, s(0));
@@ -210,7 +210,7 @@ fn who_has_less_patience_than_the_window_is_told_at_once_and_who_has_more_waits(
 
 /// Those ahead may stand there for a place, and then their minute is not used.
 #[test]
-fn who_gives_up_ahead_takes_nothing_of_the_window() {
+fn a_request_ahead_that_gives_up_takes_nothing_of_the_window() {
     let mut desk = Scheduler::new(&shaping(1, 2));
     goes(&mut desk, s(0));
     let enter = |desk: &mut Scheduler, now, deadline| {
@@ -225,7 +225,7 @@ fn who_gives_up_ahead_takes_nothing_of_the_window() {
 }
 
 #[test]
-fn a_limit_that_was_lowered_may_be_raised_again_and_refuses_nobody_at_once() {
+fn a_limit_that_was_lowered_may_be_raised_again_and_refuses_no_request_at_once() {
     let mut desk = Scheduler::new(&shaping(0, 8));
     let slots: Vec<_> = (0..4).map(|_| goes(&mut desk, s(0))).collect();
     for slot in &slots {
@@ -243,7 +243,7 @@ fn a_limit_that_was_lowered_may_be_raised_again_and_refuses_nobody_at_once() {
 }
 
 #[test]
-fn who_is_ahead_is_told_by_the_order_of_turns() {
+fn the_requests_ahead_follow_from_the_order_of_turns() {
     let mut line = RoundRobin::default();
     let mut no = 0;
     let mut push = |line: &mut RoundRobin, name: &str, turn| {
@@ -291,7 +291,7 @@ fn who_is_ahead_is_told_by_the_order_of_turns() {
 }
 
 #[test]
-fn nobody_waits_once_it_is_closed() {
+fn no_request_waits_once_the_queue_is_closed() {
     let mut desk = Scheduler::new(&shaping(1, 0));
     let held = goes(&mut desk, s(0));
     waits(&mut desk, "a", Priority::First);
@@ -322,7 +322,7 @@ fn a_request_counts_from_its_leaving_to_a_minute_after_its_arrival() {
     let after = s(1) + WINDOW + Duration::from_nanos(1);
     assert_eq!(desk.opens_at(s(2)), Some(after));
     assert_eq!(granted(&mut desk, after), [third]);
-    // The slow one has not told anything yet, so it counts on.
+    // The slow one has not arrived yet, so it counts on.
     assert_eq!(granted(&mut desk, s(500)), NONE);
     desk.arrived(slow, s(500));
     assert_eq!(granted(&mut desk, s(500) + WINDOW), NONE);

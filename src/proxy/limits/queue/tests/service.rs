@@ -218,7 +218,7 @@ fn most_in_a_minute(arrivals: &[Duration]) -> usize {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Never more than the ceilings, in any minute, whatever travels how long; and nobody is left
+    /// Never more than the ceilings, in any minute, however long a request travels; and none is left
     /// waiting.
     #[test]
     fn no_minute_holds_more_than_the_rate_and_all_are_served(
@@ -245,7 +245,7 @@ proptest! {
 
     /// Work-conserving: while a request waits, either all places are taken or the minute is full.
     #[test]
-    fn nobody_waits_while_there_is_room(
+    fn no_request_waits_while_there_is_room(
         seed in any::<u64>(),
         places in 1_usize..12,
         rate in 1_usize..60,

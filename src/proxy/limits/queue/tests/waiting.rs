@@ -21,7 +21,7 @@ async fn take(queue: &Arc<Queue>) -> UpstreamSlot {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_place_that_is_given_back_wakes_who_waits() {
+async fn a_place_that_is_given_back_wakes_a_waiting_request() {
     let (queue, clock, metrics) = queue(&shaping(1, 0));
     let held = take(&queue).await;
     let name = app("b");
@@ -42,7 +42,7 @@ async fn a_place_that_is_given_back_wakes_who_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_stops_waiting_is_passed_over_also_in_the_moment_of_its_turn() {
+async fn a_request_that_stops_waiting_is_passed_over_also_in_the_moment_of_its_turn() {
     let (queue, _clock, metrics) = queue(&shaping(1, 0));
     let held = take(&queue).await;
     let (gone, late, stays) = (app("gone"), app("late"), app("stays"));
@@ -138,7 +138,7 @@ async fn an_overflow_and_a_full_line_say_when_to_come_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_tells_who_waits_and_lets_nobody_wait_after_it() {
+async fn a_stop_refuses_waiting_requests_and_those_that_come_after_it() {
     let (queue, _, _) = queue(&shaping(1, 0));
     let held = take(&queue).await;
     let name = app("b");
@@ -153,7 +153,7 @@ async fn a_stop_tells_who_waits_and_lets_nobody_wait_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_is_told_when_its_place_is_wanted() {
+async fn a_drain_is_displaced_when_its_place_is_wanted() {
     let (queue, _, _) = queue(&shaping(1, 0));
     let held = take(&queue).await;
     let drained = held.drains();

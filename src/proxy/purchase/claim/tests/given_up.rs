@@ -82,7 +82,7 @@ fn of_two_that_were_given_up_the_first_goes() {
 
 /// The first may never go: its connection is reset while it waits.
 #[test]
-fn nobody_gives_way_to_one_that_was_given_up_and_does_not_go() {
+fn no_request_gives_way_to_one_that_was_given_up_and_does_not_go() {
     let mut bench = Bench::at(60);
     let first = bench.lead(1);
     let second = bench.lead(1);

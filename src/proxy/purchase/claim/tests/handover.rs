@@ -124,7 +124,7 @@ fn a_clock_behind_the_journals_last_record_is_doubtful() {
 }
 
 #[test]
-fn a_boot_that_the_kernel_does_not_tell_is_doubtful() {
+fn a_boot_that_is_unknown_or_another_is_doubtful() {
     let clock = ManualClock::at(START_MS);
     for (boot, wanted) in [
         (clock.boot(), true),

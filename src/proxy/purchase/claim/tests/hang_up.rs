@@ -7,7 +7,7 @@ use super::*;
 use crate::proxy::downstream::connection::{Peer, Socket};
 
 #[tokio::test]
-async fn a_repeat_behind_a_hang_up_that_nobody_noticed_is_the_same_purchase() {
+async fn a_repeat_behind_an_unnoticed_hang_up_is_the_same_purchase() {
     let mut bench = Bench::new();
     let (app, ours) = UnixStream::pair().expect("a pair");
     let peer = Peer::new(Socket::Unix(ours));
@@ -25,7 +25,7 @@ async fn a_repeat_behind_a_hang_up_that_nobody_noticed_is_the_same_purchase() {
 }
 
 #[tokio::test]
-async fn who_asks_again_while_a_follower_is_given_the_error_takes_the_key_over() {
+async fn a_repeat_while_a_follower_is_given_the_error_takes_the_key_over() {
     let mut bench = Bench::new();
     let first = bench.lead(1);
     first.app_left();
@@ -43,10 +43,10 @@ async fn who_asks_again_while_a_follower_is_given_the_error_takes_the_key_over()
     drop(follower);
 }
 
-/// The answer meets the end of its connection: until that refuses the bytes, nobody knows whether they
+/// The answer meets the end of its connection: until that refuses the bytes, it is not known whether they
 /// were read.
 #[tokio::test]
-async fn a_repeat_waits_while_an_answer_is_written_to_who_has_hung_up() {
+async fn a_repeat_waits_while_an_answer_is_written_to_an_app_that_has_hung_up() {
     for refused in [true, false] {
         let mut bench = Bench::new();
         let first = bench.lead(1);
@@ -75,7 +75,7 @@ async fn a_repeat_waits_while_an_answer_is_written_to_who_has_hung_up() {
     }
 }
 
-/// The last look counts, too: a document that is read on for nobody is not bought again meanwhile.
+/// The last look counts, too: a document that is read on without a reader is not bought again meanwhile.
 #[tokio::test]
 async fn a_retry_whose_wait_is_over_still_waits_for_a_document_that_is_read_on() {
     let mut bench = Bench::new();
@@ -100,7 +100,7 @@ async fn a_retry_whose_wait_is_over_still_waits_for_a_document_that_is_read_on()
 }
 
 #[tokio::test]
-async fn who_waits_hears_of_a_follower_that_leaves_a_document() {
+async fn a_waiting_repeat_wakes_when_a_follower_leaves_a_document() {
     let mut bench = Bench::new();
     let first = bench.lead(1);
     first.app_left();

@@ -1,4 +1,4 @@
-//! Whole answers that nobody took: for how long they are kept, and which are not.
+//! Whole answers that no app took: for how long they are kept, and which are not.
 
 use super::*;
 use crate::proxy::purchase::shared::Received;
@@ -23,7 +23,7 @@ async fn a_kept_answer_is_given_for_60_s_and_its_key_after_that() {
 }
 
 /// What a deploy made may have been deleted since: its answer is given to a request that joins while it runs, and
-/// to nobody behind its end.
+/// to none after its end.
 #[tokio::test]
 async fn an_answer_that_may_be_undone_is_not_kept() {
     let mut bench = Bench::new();
@@ -60,9 +60,9 @@ async fn a_kept_answer_that_was_handed_over_is_gone() {
     assert_ne!(key_of(&later), key_of(&first));
 }
 
-/// The first byte of a stream delivers it, whatever comes behind it for nobody.
+/// The first byte of a stream delivers it, whatever comes behind it unread.
 #[tokio::test]
-async fn a_stream_that_a_follower_began_to_take_is_nobodys_when_it_has_left() {
+async fn a_stream_that_a_follower_began_to_take_is_delivered_when_it_has_left() {
     let mut bench = Bench::new();
     let first = bench.lead(1);
     first.app_left();

@@ -57,7 +57,7 @@ fn a_key_that_is_given_back_is_the_oldest_again() {
 }
 
 #[test]
-fn nobody_joins_who_gives_up_and_whoever_asks_meanwhile_looks_again() {
+fn a_repeat_looks_again_instead_of_joining_a_request_that_gives_up() {
     let mut bench = Bench::new();
     let first = undelivered(&mut bench);
     let waits = bench.lead(1);
@@ -73,7 +73,7 @@ fn nobody_joins_who_gives_up_and_whoever_asks_meanwhile_looks_again() {
 }
 
 #[test]
-fn who_is_followed_does_not_give_up() {
+fn a_followed_request_does_not_give_up() {
     let mut bench = Bench::new();
     let waits = bench.lead(1);
     waits.app_left();

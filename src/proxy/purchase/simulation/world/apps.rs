@@ -38,7 +38,7 @@ impl World {
             marked_retry: self.chance.one_in(3),
             keeps_answer: route.answer != crate::protocol::routes::AnswerKind::NamedEvents,
         };
-        self.tell(|| {
+        self.note(|| {
             let app = &claimant.request_key.app;
             let key = &claimant.own_key;
             let operation = route.operation;

@@ -33,7 +33,7 @@ async fn only_time_in_which_an_app_takes_nothing_counts_as_a_stall() {
     let mut wanted = Box::pin(wanted_by_others(Some(&place), takes));
     let (step, rest) = (Duration::from_secs(7), Duration::from_secs(60));
 
-    // Nobody waits: it keeps its place, however long it takes nothing.
+    // No request waits: it keeps its place, however long it takes nothing.
     assert!(tokio::time::timeout(rest, wanted.as_mut()).await.is_err());
     // 20 kB a second show as 130 kB every 6.5 s.
     went.fetch_add(130_000, Ordering::Relaxed);

@@ -121,7 +121,7 @@ fn complaints(what: &str, bytes: &[u8]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn nothing_that_tells_of_the_corpus_holds_the_key_or_a_control_byte() {
+async fn no_output_about_the_corpus_holds_the_key_or_a_control_byte() {
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path().join("state");
     let (log, pages) = played(&state, "text").await;
@@ -193,10 +193,10 @@ async fn the_log_as_json_is_one_object_a_line_whatever_the_service_says() {
     assert_eq!(complaints("the log as JSON", &log), [""; 0]);
     let lines = String::from_utf8(log).expect("text");
     for line in lines.lines() {
-        let told: serde_json::Value =
+        let line_json: serde_json::Value =
             serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
         assert!(
-            told["timestamp"].is_string() && told["level"].is_string(),
+            line_json["timestamp"].is_string() && line_json["level"].is_string(),
             "{line}"
         );
     }
