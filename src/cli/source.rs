@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use super::client::Client;
 use super::daemon::{Question, ask};
@@ -34,8 +35,12 @@ pub enum Pulse {
         pid: u32,
         commits: u64,
     },
-    /// Names and sizes of the journal's files.
-    Journal(Vec<(OsString, u64)>),
+    Journal {
+        /// Names, sizes and times of change of its files: lines may be written where room was made ahead.
+        files: Vec<(OsString, u64, SystemTime)>,
+        /// What changes with each commit, however short after the one before.
+        mark: Vec<u8>,
+    },
 }
 
 // === impl Source ===
@@ -157,14 +162,17 @@ impl Source {
                 let unreadable = |error: std::io::Error| {
                     CliError::Failed(format!("{} cannot be read: {error}", journal.display()))
                 };
-                let mut sizes = Vec::new();
+                let mut files = Vec::new();
                 for entry in std::fs::read_dir(&journal).map_err(unreadable)? {
                     let entry = entry.map_err(unreadable)?;
-                    let bytes = entry.metadata().map_err(unreadable)?.len();
-                    sizes.push((entry.file_name(), bytes));
+                    let found = entry.metadata().map_err(unreadable)?;
+                    let changed = found.modified().map_err(unreadable)?;
+                    files.push((entry.file_name(), found.len(), changed));
                 }
-                sizes.sort();
-                Ok(Pulse::Journal(sizes))
+                files.sort();
+                // A journal may have none.
+                let mark = std::fs::read(journal.join("mark")).unwrap_or_default();
+                Ok(Pulse::Journal { files, mark })
             }
             Self::Daemon(client) => {
                 let status: StatusDocument = ask(client, &Question::new("/api/status")).await?;

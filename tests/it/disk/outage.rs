@@ -9,7 +9,7 @@ use crate::support::daemon::Daemon;
 use crate::support::rig::{Call, EIO, Fault, Rig, size_of};
 use crate::support::{Answer, Sandbox, chat, within};
 
-use super::story::{ReceivedAnswers, calm, free, ready};
+use super::story::{ReceivedAnswers, calm, free, ready, take_room};
 
 /// A request that has to be refused, and was not sent: the sandbox knows of no more than before.
 async fn refused(daemon: &Daemon, sandbox: &Sandbox, prompt: &str, app: &mut ReceivedAnswers) {
@@ -111,6 +111,7 @@ async fn on_a_full_disk_what_is_in_flight_is_written_and_nothing_new_is_sent() {
         || async { (sandbox.get("/sandbox/limits").await["in_flight"] == 1).then_some(()) },
     )
     .await;
+    take_room(&rig.state_dir());
     rig.budget(size_of(&rig.state_dir()));
     sandbox
         .control("/sandbox/release", json!({"hold": "it"}))

@@ -7,7 +7,7 @@ use crate::support::daemon::Daemon;
 use crate::support::rig::{Rig, size_of};
 use crate::support::{Answer, Sandbox, chat, chat_stream, within};
 
-use super::story::{ReceivedAnswers, calm, free, ready};
+use super::story::{ReceivedAnswers, calm, free, ready, take_room};
 
 const WAITING: &str = "bursar_ledger_unwritten_entries ";
 
@@ -110,6 +110,7 @@ async fn with_serve_a_full_disk_takes_the_entries_into_its_reserve() {
     let mut app = ReceivedAnswers::default();
     let daemon = start(&rig, &sandbox).await;
     app.hear(&ask(&daemon, &chat("before")).await, false, "full");
+    take_room(&rig.state_dir());
     rig.budget(size_of(&rig.state_dir()));
     app.hear(&ask(&daemon, &chat("during")).await, false, "full");
     app.hear(&ask(&daemon, &chat("still")).await, false, "full");

@@ -9,7 +9,7 @@ use crate::support::rig::{Call, Rig, size_of};
 use crate::support::wire::request;
 use crate::support::{Answer, Origin, Sandbox, Step, chat, eventually};
 
-use super::story::{ReceivedAnswers, calm, free, ready};
+use super::story::{ReceivedAnswers, calm, free, ready, take_room};
 
 async fn written(sandbox: &Sandbox, rig: &Rig) -> ReceivedAnswers {
     let mut app = ReceivedAnswers::default();
@@ -120,6 +120,7 @@ async fn killed_in_flight(rig: &Rig) {
     })
     .await;
     daemon.kill().await;
+    take_room(&rig.state_dir());
     std::fs::remove_file(rig.state_dir().join("reserve")).expect("the reserve");
 }
 

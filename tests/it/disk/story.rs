@@ -1,6 +1,7 @@
 //! The fixed story that every fault is put into, and what must hold after it.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use bursar::ledger::entry::State;
 use bursar::ledger::query::{EntryView, verify};
@@ -113,6 +114,17 @@ pub fn calm(rig: &Rig, fault: &str) {
         panicked && !line.contains("/sled-0.34.7/")
     };
     assert!(!log.lines().any(is_own), "{fault}: {log}");
+}
+
+/// Cuts off the room that the journal has made ahead: from now on its next line needs some of the disk's.
+pub fn take_room(state_dir: &Path) {
+    let path = state_dir.join("journal/00000001.jsonl");
+    let text = std::fs::read(&path).expect("a journal");
+    let lines = text.iter().rposition(|byte| *byte != b'\n');
+    let bytes = lines.map_or(0, |last| last + 2).min(text.len());
+    let file = std::fs::OpenOptions::new().write(true).open(&path);
+    let cut = file.and_then(|file| file.set_len(bytes as u64));
+    cut.expect("the segment is cut");
 }
 
 /// Free routes continue, whatever the state of the ledger.

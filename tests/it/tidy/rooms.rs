@@ -233,7 +233,12 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     ),
     (
         "src/ledger/upkeep",
-        &[&["compact", "lookups"], &["retention"], &["verify"]],
+        &[
+            &["indexing"],
+            &["compact", "lookups"],
+            &["retention"],
+            &["verify"],
+        ],
     ),
     (
         "src/ledger/write",
