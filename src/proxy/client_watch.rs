@@ -119,6 +119,10 @@ impl<'a> ClientWatch<'a> {
         &mut self,
         future: F,
     ) -> Result<Option<F::Output>, Cut> {
+        // A service that is always ready would put off the stop without end.
+        if self.cut.is_given() {
+            return Err(Cut);
+        }
         let cut = &mut self.cut;
         tokio::select! {
             biased;
@@ -138,6 +142,9 @@ impl<'a> ClientWatch<'a> {
     ) -> Result<Option<F::Output>, Cut> {
         if self.downstream.presence() == Presence::Gone {
             return self.attend(future).await.map(Some);
+        }
+        if self.cut.is_given() {
+            return Err(Cut);
         }
         tokio::pin!(future);
         let mut looks = tokio::time::interval(BROKEN_LOOK);

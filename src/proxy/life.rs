@@ -127,6 +127,10 @@ impl UnderWay {
 // === impl CutSignal ===
 
 impl CutSignal {
+    pub fn is_given(&self) -> bool {
+        *self.0.borrow()
+    }
+
     pub async fn wait(&mut self) {
         if self.0.wait_for(|cut| *cut).await.is_err() {
             std::future::pending().await

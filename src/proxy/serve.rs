@@ -230,7 +230,7 @@ async fn intend(
         return Err(Refusal::new(Code::LedgerUnavailable).into());
     }
     entry.intended();
-    if purchase.is_abandoned(downstream.look()) {
+    if purchase.is_abandoned(downstream.look_closely()) {
         return Err(Ended::AppLeft);
     }
     // Meanwhile an operator may have frozen the app, or its run has ended.

@@ -210,6 +210,16 @@ impl Survey {
                     if position.offset == 0 && raw.ended && segment.header.is_some() => {}
                 _ if is_last && !raw.ended => {
                     position.bytes = raw.bytes;
+                    // Only room that was not overwritten lies before it: part of the same unfinished write.
+                    if let Some(room) = self.open.take_if(|range| {
+                        range.segment == segment.number
+                            && range.offset > 0
+                            && range.bytes == range.lines
+                    }) {
+                        position.offset = room.offset;
+                        position.bytes += room.bytes;
+                        sound_bytes = room.offset;
+                    }
                     torn = Some(position);
                     break;
                 }

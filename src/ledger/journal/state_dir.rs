@@ -41,7 +41,15 @@ pub struct Directory {
 /// The lock on a ledger, held as long as this lives.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    /// A child that this process makes at this moment has the descriptor until it starts its program: closing it
+    /// here would leave the lock to it.
+    fn drop(&mut self) {
+        rustix::fs::flock(&self.file, FlockOperation::Unlock).ok();
+    }
 }
 
 /// The identity of this ledger. Its secret makes fingerprints reveal nothing to a reader of the disk.
@@ -235,7 +243,7 @@ impl Directory {
         let _ = file
             .set_len(0)
             .and_then(|()| file.write_all(format!("{}\n", std::process::id()).as_bytes()));
-        Ok(Lock { _file: file })
+        Ok(Lock { file })
     }
 
     /// Takes the turn to change small files that another process changes, too; it ends with this value.

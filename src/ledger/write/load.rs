@@ -148,6 +148,10 @@ pub fn load(
     let mark = mark.max(Some(opened.kept.last_seq).filter(|seq| *seq > 0));
     let mut kept = UsageFile::read(state, &ledger);
     let kept_seq = kept.last_seq;
+    // Sums of compacted lines cannot be added to what holds a part of them: the journal has all.
+    if kept_seq < compacted_seq {
+        kept = UsageFile::default();
+    }
     if options.rebuild.is_some() {
         kept = UsageFile::default();
         if !opened.is_new {

@@ -134,9 +134,10 @@ impl JobQueue {
     /// Everything that waits, after at most `patience`. `None`: closed and empty.
     pub fn take(&self, patience: Duration) -> Option<Vec<Queued>> {
         let mut inner = self.inner.lock();
-        if inner.waiting.is_empty() && !inner.closed {
-            self.arrived.wait_for(&mut inner, patience);
-        }
+        // A late notice of what was taken before is no end of the wait: nothing would look like half a second without work.
+        let has_nothing = |inner: &mut WaitingJobs| inner.waiting.is_empty() && !inner.closed;
+        self.arrived
+            .wait_while_for(&mut inner, has_nothing, patience);
         if inner.waiting.is_empty() && inner.closed {
             return None;
         }

@@ -312,6 +312,7 @@ impl Writer {
                 return Ok(report);
             };
             self.write_index();
+            self.keep_usage(Duration::ZERO);
             commit(&journal)?;
             clear(&journal)?;
             // What the pass before this one wrote is no gain of this one.
@@ -351,6 +352,7 @@ impl Writer {
         }
         // The index must know all that it will not be able to read any more.
         self.write_index();
+        self.keep_usage(Duration::ZERO);
         let journal = self.committer.directory().child("journal");
         let committed = journal.and_then(|journal| commit(&journal).map(|()| journal));
         let journal = match committed {

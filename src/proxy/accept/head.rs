@@ -15,7 +15,9 @@ use crate::proxy::refuse::Code;
 /// Largest head.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
+/// A buffer that grew may have room for more: what it holds is bounded by what is read.
 const READ_BYTES: usize = 4096;
+const READ_BYTES_MAX: u64 = 4096;
 
 /// A whole head.
 #[derive(Debug)]
@@ -66,7 +68,7 @@ pub async fn read_head(
             room = Some(large_heads.admit().ok_or(Code::MemoryFull)?);
         }
         unread.reserve(READ_BYTES);
-        match stream.read_buf(unread).await {
+        match (&mut *stream).take(READ_BYTES_MAX).read_buf(unread).await {
             Ok(count) if count > 0 => {}
             Ok(_) | Err(_) => return Err(Code::HeadMalformed),
         }

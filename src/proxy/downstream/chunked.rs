@@ -8,6 +8,8 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderName, HeaderValue};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use crate::places::PLACE_BYTES;
+
 /// A body that is being read.
 #[derive(Debug, Default)]
 pub struct Chunked {
@@ -41,7 +43,8 @@ const EXTRA_BYTES_MAX: usize = 64 * 1024;
 /// Digits of a chunk's size: more could overflow.
 const SIZE_DIGITS_MAX: usize = 16;
 
-const READ_BYTES: usize = 64 * 1024;
+/// Nothing counts what is read before a chunk's size is known.
+const READ_BYTES: usize = PLACE_BYTES;
 
 // === impl Chunked ===
 
@@ -125,7 +128,7 @@ impl Chunked {
     /// The next line without its CRLF. `None`: it has not come whole.
     fn line(&mut self) -> Result<Option<BytesMut>, Malformed> {
         let Some(end) = memchr::memchr(b'\n', &self.raw) else {
-            let most = EXTRA_BYTES_MAX.saturating_add(SIZE_DIGITS_MAX);
+            let most = PLACE_BYTES.saturating_add(SIZE_DIGITS_MAX);
             return match self.raw.len() > most {
                 true => Err(Malformed),
                 false => Ok(None),

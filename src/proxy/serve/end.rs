@@ -7,6 +7,10 @@
 //! Promise: the app that waits for the answer is given the reason why there is none, on its own connection or on
 //! the one that took over; and no request can join what has ended.
 
+use std::time::Duration;
+
+use tokio::time::sleep;
+
 use super::request::Request;
 use crate::proxy::downstream::Downstream;
 use crate::proxy::purchase::client::Presence;
@@ -15,6 +19,9 @@ use crate::proxy::refuse::Refusal;
 use crate::proxy::relay::own;
 use crate::proxy::report::report_refusal;
 use crate::proxy::settle::EntryGuard;
+
+/// How often it is looked whether an app that sends far ahead has left: nothing is read that would show it.
+const HUNG_UP_LOOK: Duration = Duration::from_millis(100);
 
 /// Why a request is not sent.
 pub enum Ended {
@@ -37,6 +44,10 @@ pub async fn deserted(downstream: &mut Downstream, purchase: &Purchase) {
     if downstream.presence() == Presence::Here {
         downstream.left().await;
     }
+    // An app that sends far ahead is not read on, and has ended nothing.
+    while !downstream.has_hung_up() {
+        sleep(HUNG_UP_LOOK).await;
+    }
     purchase.app_left();
     while !purchase.gives_up() {
         purchase.unfollowed().await;
@@ -45,7 +56,7 @@ pub async fn deserted(downstream: &mut Downstream, purchase: &Purchase) {
 
 /// Whether the app has left, or is suspected to, and no request follows. None can after `true`.
 pub fn is_deserted(downstream: &mut Downstream, purchase: &Purchase) -> bool {
-    if downstream.look() == Presence::Here {
+    if downstream.look() == Presence::Here || !downstream.has_hung_up() {
         return false;
     }
     purchase.app_left();

@@ -24,7 +24,7 @@ use pingora::protocols::http::client::HttpSession;
 use pingora::protocols::http::v1::client::HttpSession as Http1;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::task::coop::unconstrained;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::peers::Candidate;
 
@@ -59,8 +59,11 @@ struct IdleConnection {
 /// Idle time of kept connections, below what servers commonly allow.
 const IDLE_MAX: Duration = Duration::from_secs(55);
 
-/// Idle connections of HTTP/1.1 kept. Each took a request's place among the descriptors before.
-const IDLE_CONNECTIONS_MAX: usize = 1024;
+/// Idle connections of HTTP/1.1 kept. `server/descriptors` counts them beside those of requests.
+const IDLE_CONNECTIONS_MAX: usize = 256;
+
+/// How long the end of a connection that is not kept may take.
+const CLOSE_WAIT: Duration = Duration::from_millis(500);
 
 /// How often those are looked for that the service has closed or that have waited too long.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -104,7 +107,8 @@ impl Connections {
 
     async fn release_http1(&self, mut session: Http1, pool_key: u64) {
         session.respect_keepalive();
-        if let Some(stream) = session.reuse().await {
+        // Where it ends, TLS says so first; a service that reads nothing would be waited for.
+        if let Ok(Some(stream)) = timeout(CLOSE_WAIT, session.reuse()).await {
             self.keep(stream, pool_key);
         }
     }

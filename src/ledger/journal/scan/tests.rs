@@ -351,6 +351,23 @@ async fn room_that_was_not_overwritten_is_reported_and_counts_as_no_record() {
     assert_eq!(report.next_seq, 7);
 }
 
+/// A page of the last write may be on the disk, and the one before it not.
+#[tokio::test]
+async fn a_torn_line_behind_room_that_was_not_overwritten_is_cut_off_with_it() {
+    let (bench, bytes) = six_records().await;
+    let start = starts(&bytes)[5];
+    let (room, more) = ([b'\n'; 512], [b'\n'; 700]);
+    let parts: [&[u8]; 4] = [&bytes[..start], &room, b"garbage", &more];
+    fs::write(bench.segment(1), parts.concat()).unwrap();
+
+    let (report, seen) = read(&bench.state());
+
+    assert_eq!(seen, [1, 2, 3, 4]);
+    assert_eq!((report.bad_count, report.gap_count), (0, 0));
+    assert_eq!(report.next_seq, 5);
+    assert_eq!(report.last_segment_bytes, start as u64);
+}
+
 #[tokio::test]
 async fn a_kill_leaves_room_that_the_next_start_cuts_off_and_an_orderly_stop_leaves_none() {
     let bench = Bench::new();

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 /// How long a body waits for its share.
@@ -25,6 +25,9 @@ const SHARE_WAIT: Duration = Duration::from_secs(10);
 /// go. Bodies grow by 1 MiB, so this is 256 KiB a second.
 const SLOW_AFTER: Duration = Duration::from_secs(4);
 
+/// Most bodies that wait for their share; one more is refused at once.
+const WAITING_MAX: usize = 512;
+
 #[derive(Clone, Debug)]
 pub struct BodyBudget(Arc<SharedBudget>);
 
@@ -32,6 +35,8 @@ pub struct BodyBudget(Arc<SharedBudget>);
 struct SharedBudget {
     state: Mutex<Allotments>,
     changed: Notify,
+    /// Room among those that wait: each change wakes all of them, and each holds a piece beside the budget.
+    waiting: Semaphore,
 }
 
 #[derive(Debug)]
@@ -117,6 +122,7 @@ impl BodyBudget {
                 next: 0,
             }),
             changed: Notify::new(),
+            waiting: Semaphore::new(WAITING_MAX),
         }))
     }
 
@@ -263,6 +269,7 @@ impl BudgetShare {
     /// Takes `more` bytes of the budget, after a wait if it has to be.
     pub async fn grow(&mut self, more: usize) -> Result<(), NoShare> {
         let until = Instant::now() + SHARE_WAIT;
+        let mut waiting = None;
         loop {
             let mut changed = std::pin::pin!(self.budget.0.changed.notified());
             // From here on, so that a change behind the look is not missed.
@@ -278,6 +285,10 @@ impl BudgetShare {
                 Err(NotGiven::Yet(_)) if now >= until => return Err(NoShare::InTime),
                 // Over, it is looked once more. A waiting body is not asked to go.
                 Err(NotGiven::Yet(again)) => {
+                    if waiting.is_none() {
+                        let entered = self.budget.0.waiting.try_acquire();
+                        waiting = Some(entered.map_err(|_| NoShare::InTime)?);
+                    }
                     let again = again.map_or(until, |again| again.min(until));
                     timeout_at(again, changed).await.ok();
                 }
