@@ -37,8 +37,8 @@ enum ParsePosition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// Of extensions and trailers in one body, all together; as much as a head.
-const EXTRA_BYTES_MAX: usize = 64 * 1024;
+/// Of extensions and trailers in one body, all together.
+const EXTRA_BYTES_MAX: usize = PLACE_BYTES;
 
 /// Digits of a chunk's size: more could overflow.
 const SIZE_DIGITS_MAX: usize = 16;
@@ -128,7 +128,7 @@ impl Chunked {
     /// The next line without its CRLF. `None`: it has not come whole.
     fn line(&mut self) -> Result<Option<BytesMut>, Malformed> {
         let Some(end) = memchr::memchr(b'\n', &self.raw) else {
-            let most = PLACE_BYTES.saturating_add(SIZE_DIGITS_MAX);
+            let most = EXTRA_BYTES_MAX.saturating_add(SIZE_DIGITS_MAX);
             return match self.raw.len() > most {
                 true => Err(Malformed),
                 false => Ok(None),

@@ -199,28 +199,28 @@ fn below(limit: &str, command: tokio::process::Command) -> tokio::process::Comma
 async fn the_daemon_raises_its_limit_on_descriptors() {
     let stage = Stage::with(Witness::start().await, |command| below("-Sn 256", command)).await;
     let hard = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
-    let wanted = hard.map_or(2048, |hard| hard.min(2048));
+    let wanted = hard.map_or(2304, |hard| hard.min(2304));
     assert_eq!(stage.proc_number("limits", "Max open files"), wanted);
     stage.close(0).await;
 }
 
-/// 1024 descriptors are 256 connections, 42 of them for Unix sockets alone.
+/// 1024 descriptors are 128 connections, 21 of them for Unix sockets alone.
 #[tokio::test]
 async fn where_descriptors_are_few_as_many_connections_are_served_as_fit_and_the_log_says_so() {
     let wrap = |command| below("-n 1024", command);
     let stage = Stage::with(Witness::stalling().await, wrap).await;
     let connect = async || stage.daemon.connect().await;
-    let mut inside = in_a_request(214, connect, || stage.witness.count()).await;
+    let mut inside = in_a_request(107, connect, || stage.witness.count()).await;
     let refused = stage.daemon.connect().await.answer().await;
     assert_eq!(refused.code(), Some("connections_full"));
     let said = stage.logged();
     let said: Vec<_> = said
         .lines()
-        .filter(|line| line.contains("at most 256 connections"))
+        .filter(|line| line.contains("at most 128 connections"))
         .collect();
     assert_eq!(said.len(), 1, "{}", stage.logged());
     assert!(said[0].contains("LimitNOFILE") && said[0].contains("connections_max"));
-    stage.witness.answer(10 * 214);
+    stage.witness.answer(10 * 107);
     for wire in &mut inside {
         assert_eq!(wire.answer().await.status, 200);
     }
