@@ -149,14 +149,11 @@ pub fn load(
     let mut kept = UsageFile::read(state, &ledger);
     let kept_seq = kept.last_seq;
     // Sums of compacted lines cannot be added to what holds a part of them: the journal has all.
-    if kept_seq < compacted_seq {
+    if kept_seq < compacted_seq || options.rebuild.is_some() {
         kept = UsageFile::default();
     }
-    if options.rebuild.is_some() {
-        kept = UsageFile::default();
-        if !opened.is_new {
-            opened = Opened::anew(opened.index, state, &directory, mark.unwrap_or(0), now_ms);
-        }
+    if options.rebuild.is_some() && !opened.is_new {
+        opened = Opened::anew(opened.index, state, &directory, mark.unwrap_or(0), now_ms);
     }
     let bytes: u64 = all.iter().map(|segment| segment.bytes).sum();
     let from = StartingPoint {
