@@ -173,7 +173,7 @@ async fn run_connection(
             Ok(head) => head,
             Err(_) => Err(Code::HeadTooSlow),
         };
-        let begun = Begun {
+        let begun = BegunRequest {
             head,
             unread,
             free_since,
@@ -189,7 +189,7 @@ async fn run_connection(
 }
 
 /// A request whose head has come, or never will.
-struct Begun {
+struct BegunRequest {
     head: Result<WholeHead, Code>,
     /// The head, and what came behind it.
     unread: BytesMut,
@@ -232,7 +232,12 @@ async fn idle_too_long(mut idle: Pin<&mut Sleep>) {
 }
 
 /// Serves one request, or refuses what is none. Returns whether its connection can be kept.
-async fn run_request(gateway: &Arc<Gateway>, peer: &Peer, place: &Place, begun: Begun) -> bool {
+async fn run_request(
+    gateway: &Arc<Gateway>,
+    peer: &Peer,
+    place: &Place,
+    begun: BegunRequest,
+) -> bool {
     let mut session = HttpSession::new(Box::new(AppConnection::new(peer.clone())));
     session.set_pipelining_enabled(true);
     session.set_read_timeout(Some(READ_IDLE));
