@@ -193,15 +193,18 @@ fn notes(out: &mut String, run: &Run) {
         setting.span_s,
         setting.arguments
     );
-    let rate =
-        |rate: Option<u32>| rate.map_or("none".to_owned(), |rate| format!("{rate} a second"));
-    let _ = writeln!(
-        out,
-        "- Open loop: BP holds {} of the rates tried up to 5,000, and {} of 10,000.",
-        rate(setting.rate),
-        rate(setting.rate_high)
-    );
     let found = || run.repetitions.iter().flat_map(|of| &of.found);
+    let held = [
+        (Row::Rate, setting.rate, "the rates tried up to 5,000"),
+        (Row::RateHigh, setting.rate_high, "10,000"),
+    ];
+    for (row, rate, tried) in held {
+        // Which rates are held is asked only for the rows that need it.
+        if found().any(|found| found.row == row) {
+            let rate = rate.map_or("none".to_owned(), |rate| format!("{rate} a second"));
+            let _ = writeln!(out, "- {}: BP holds {rate} of {tried}.", row.name());
+        }
+    }
     let others = || found().map(|found| found.measured.others);
     let _ = writeln!(
         out,
