@@ -4,11 +4,14 @@
 //! Promise: a stop waits for what was accepted; a task that waits for a signal receives it also when it was
 //! given before.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
 
-use tokio::sync::{Notify, watch};
+use parking_lot::Mutex;
+use slab::Slab;
+use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use crate::telemetry::metrics::{InFlightGuard, Metrics};
@@ -18,8 +21,16 @@ pub struct Life {
     tasks: TaskTracker,
     in_flight: UnderWay,
     arriving: UnderWay,
-    stopping: watch::Sender<bool>,
-    cut: watch::Sender<bool>,
+    stopping: Arc<Signal>,
+    cut: Arc<Signal>,
+}
+
+/// Given once. A request waits for it with each chunk of its answer, beside the chunk: so a task is entered here
+/// when it first waits, and asks a flag from then on.
+#[derive(Default)]
+struct Signal {
+    is_given: AtomicBool,
+    waiting: Mutex<Slab<Waker>>,
 }
 
 /// A count that a stop waits for. With each request it changes twice, so only its end wakes a task.
@@ -30,7 +41,11 @@ struct UnderWay {
 }
 
 /// Resolves when bursar stops, or when its shutdown has run out of patience.
-pub struct CutSignal(watch::Receiver<bool>);
+pub struct CutSignal {
+    signal: Arc<Signal>,
+    /// Where it waits, and which task that wakes.
+    entered: Option<(usize, Waker)>,
+}
 
 /// Counts a request as in flight until it is dropped.
 pub struct InFlight {
@@ -50,8 +65,8 @@ impl Life {
             tasks: TaskTracker::new(),
             in_flight: UnderWay::default(),
             arriving: UnderWay::default(),
-            stopping: watch::Sender::new(false),
-            cut: watch::Sender::new(false),
+            stopping: Arc::default(),
+            cut: Arc::default(),
         })
     }
 
@@ -76,24 +91,24 @@ impl Life {
     }
 
     pub fn stop(&self) {
-        self.stopping.send_replace(true);
+        self.stopping.give();
     }
 
     pub fn is_stopping(&self) -> bool {
-        *self.stopping.borrow()
+        self.stopping.is_given()
     }
 
     pub fn stop_signal(&self) -> CutSignal {
-        CutSignal(self.stopping.subscribe())
+        CutSignal::of(&self.stopping)
     }
 
     /// The shutdown's time is up.
     pub fn cut(&self) {
-        self.cut.send_replace(true);
+        self.cut.give();
     }
 
     pub fn cut_signal(&self) -> CutSignal {
-        CutSignal(self.cut.subscribe())
+        CutSignal::of(&self.cut)
     }
 }
 
@@ -124,17 +139,63 @@ impl UnderWay {
     }
 }
 
+// === impl Signal ===
+
+impl Signal {
+    fn give(&self) {
+        self.is_given.store(true, Ordering::SeqCst);
+        let waiting = self.waiting.lock();
+        waiting.iter().for_each(|(_, waker)| waker.wake_by_ref());
+    }
+
+    fn is_given(&self) -> bool {
+        self.is_given.load(Ordering::SeqCst)
+    }
+}
+
 // === impl CutSignal ===
 
 impl CutSignal {
+    fn of(signal: &Arc<Signal>) -> Self {
+        Self {
+            signal: Arc::clone(signal),
+            entered: None,
+        }
+    }
+
     pub fn is_given(&self) -> bool {
-        *self.0.borrow()
+        self.signal.is_given()
     }
 
     pub async fn wait(&mut self) {
-        if self.0.wait_for(|cut| *cut).await.is_err() {
-            std::future::pending().await
+        poll_fn(|cx| self.poll(cx)).await;
+    }
+
+    fn poll(&mut self, cx: &Context<'_>) -> Poll<()> {
+        let waker = cx.waker();
+        let is_entered = |(_, wakes): &(usize, Waker)| wakes.will_wake(waker);
+        if !self.entered.as_ref().is_some_and(is_entered) {
+            self.leave();
+            let at = self.signal.waiting.lock().insert(waker.clone());
+            self.entered = Some((at, waker.clone()));
         }
+        // Behind the entry: a signal that is given between the two wakes this task.
+        match self.is_given() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+
+    fn leave(&mut self) {
+        if let Some((at, _)) = self.entered.take() {
+            self.signal.waiting.lock().remove(at);
+        }
+    }
+}
+
+impl Drop for CutSignal {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 
@@ -170,3 +231,6 @@ impl Drop for Arriving {
         self.0.arriving.end();
     }
 }
+
+#[cfg(test)]
+mod tests;
