@@ -33,6 +33,9 @@ pub struct FingerprintParts<'a> {
     pub made_stream: bool,
 }
 
+/// A request's hash while its body arrives: all parts, and of the body what came so far.
+pub struct ArrivingHash(Box<blake3::Hasher>);
+
 // === impl Fingerprint ===
 
 impl fmt::Display for Fingerprint {
@@ -66,9 +69,7 @@ impl<'de> Deserialize<'de> for Fingerprint {
 
 impl FingerprintParts<'_> {
     pub(crate) fn hash(&self, secret: &[u8; 32]) -> Fingerprint {
-        // No part begins so; without it the bytes are those of earlier releases.
-        let end: &[u8] = if self.made_stream { &[2] } else { &[] };
-        self.hash_with(secret, self.body, end)
+        self.hash_with(secret, self.body, end_of(self.made_stream))
     }
 
     /// The request as the service compares it under one key, whatever the app gets of the answer. Another
@@ -80,25 +81,62 @@ impl FingerprintParts<'_> {
         }
     }
 
+    /// Of a body of so many bytes that is still to come; `body` is none of it.
+    pub(crate) fn begin(&self, secret: &[u8; 32], body_bytes: usize) -> ArrivingHash {
+        ArrivingHash(Box::new(self.before_body(secret, body_bytes)))
+    }
+
     fn hash_with(&self, secret: &[u8; 32], body: &[u8], end: &[u8]) -> Fingerprint {
+        let mut hasher = self.before_body(secret, body.len());
+        hasher.update(body);
+        finish(&mut hasher, end)
+    }
+
+    fn before_body(&self, secret: &[u8; 32], body_bytes: usize) -> blake3::Hasher {
         let mut hasher = blake3::Hasher::new_keyed(secret);
         let parts = [
             Some(self.method.as_bytes()),
             Some(self.path_and_query.as_bytes()),
             self.session,
             self.rte_query,
-            Some(body),
         ];
         for part in parts {
             // An absent header and an empty one are two things.
-            hasher.update(&[u8::from(part.is_some())]);
-            let part = part.unwrap_or_default();
-            let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
-            hasher.update(&length.to_be_bytes());
-            hasher.update(part);
+            begin_part(&mut hasher, part.is_some(), part.map_or(0, <[u8]>::len));
+            hasher.update(part.unwrap_or_default());
         }
-        hasher.update(end);
-        Fingerprint(*hasher.finalize().as_bytes())
+        begin_part(&mut hasher, true, body_bytes);
+        hasher
+    }
+}
+
+fn begin_part(hasher: &mut blake3::Hasher, is_there: bool, bytes: usize) {
+    hasher.update(&[u8::from(is_there)]);
+    let length = u64::try_from(bytes).unwrap_or(u64::MAX);
+    hasher.update(&length.to_be_bytes());
+}
+
+fn finish(hasher: &mut blake3::Hasher, end: &[u8]) -> Fingerprint {
+    hasher.update(end);
+    Fingerprint(*hasher.finalize().as_bytes())
+}
+
+/// What the hash of a request ends with. No part begins so; without it the bytes are those of earlier
+/// releases.
+fn end_of(made_stream: bool) -> &'static [u8] {
+    if made_stream { &[2] } else { &[] }
+}
+
+// === impl ArrivingHash ===
+
+impl ArrivingHash {
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Once the body came whole: [`FingerprintParts::hash`] of it.
+    pub fn fingerprint(mut self, made_stream: bool) -> Fingerprint {
+        finish(&mut self.0, end_of(made_stream))
     }
 }
 

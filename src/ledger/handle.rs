@@ -19,7 +19,7 @@ use crate::clock::SharedClock;
 use crate::ledger::delivery::{Handover, Remembered, Undelivered};
 use crate::ledger::entry::{Intent, Outcome, Settlement};
 use crate::ledger::error::LedgerError;
-use crate::ledger::fingerprint::{Fingerprint, FingerprintParts};
+use crate::ledger::fingerprint::{ArrivingHash, Fingerprint, FingerprintParts};
 use crate::ledger::fold::books::WaitingRun;
 use crate::ledger::fold::keys::KeyCharge;
 use crate::ledger::fold::totals::Totals;
@@ -94,6 +94,15 @@ impl Ledger {
     /// millisecond a megabyte.
     pub fn fingerprint(&self, parts: &FingerprintParts<'_>) -> Fingerprint {
         parts.hash(&self.open.identity.fingerprint_secret)
+    }
+
+    /// The same of a body that is to arrive: hashed piece by piece, while each is in the processor's cache.
+    pub fn begin_fingerprint(
+        &self,
+        parts: &FingerprintParts<'_>,
+        body_bytes: usize,
+    ) -> ArrivingHash {
+        parts.begin(&self.open.identity.fingerprint_secret, body_bytes)
     }
 
     /// A key as it is kept: the organization's, and the app's own for this one request.

@@ -12,6 +12,7 @@ mod field;
 mod hash;
 mod json_field_scanner;
 mod request;
+mod skeleton;
 mod unstream;
 
 pub use answer::{AnswerPeek, RunPeek};
@@ -20,6 +21,7 @@ pub use edit::{add_error_object, add_error_object_with_hint, replace_model};
 pub use hash::hash_json;
 pub use json_field_scanner::JsonFieldScanner;
 pub use request::RequestPeek;
+pub use skeleton::Skeleton;
 pub use unstream::without_stream;
 
 #[cfg(test)]

@@ -16,14 +16,15 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes};
 use futures_util::FutureExt;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
-use http::{Method, Version};
+use http::{HeaderMap, Method, Version};
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::protocols::Stream;
 use pingora::protocols::http::ReusableHttpStream;
 use pingora::protocols::http::v1::server::HttpSession;
+use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, timeout};
 
 use self::chunked::{Chunked, Malformed};
@@ -51,14 +52,18 @@ pub struct Downstream {
     framing: BodyEnd,
 }
 
-/// The request as it came in. Its body is read in place of the session, which would keep 64 KiB for that.
+/// The request as it came in. Its body is read in place of the session, which would keep 64 KiB for that and copy it.
 enum RequestForm {
     /// Its head could not be read: the session has no method or version to ask for.
     Unreadable,
     /// So many bytes of its body are not read.
     Sized { left: usize },
     /// Nothing that follows it is read as a request.
-    Chunked(Chunked),
+    Chunked {
+        reader: Chunked,
+        /// Decoded, and not yet read.
+        payload: Bytes,
+    },
 }
 
 /// What ends an answer's body.
@@ -71,9 +76,6 @@ enum BodyEnd {
         held: Option<Bytes>,
     },
 }
-
-/// How much of a body is read at once.
-const READ_BYTES: usize = 64 * 1024;
 
 /// An app that takes nothing for this long is gone, of what is kept for it as well; what is left of its
 /// stream is drained.
@@ -95,17 +97,20 @@ const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
 impl Downstream {
     pub(super) fn new(mut session: HttpSession, peer: Peer, cut: CutSignal) -> Self {
         let headers = &session.req_header().headers;
-        let request = if headers.contains_key(TRANSFER_ENCODING) {
+        let is_chunked = headers.contains_key(TRANSFER_ENCODING);
+        let announced = announced(headers);
+        if is_chunked || announced.is_none() {
             session.set_server_keepalive(None);
-            RequestForm::Chunked(Chunked::default())
+        }
+        let request = if is_chunked {
+            RequestForm::Chunked {
+                reader: Chunked::default(),
+                payload: Bytes::new(),
+            }
         } else {
-            // Its grammar is checked at the door, before anything is read.
-            let length = headers.get(CONTENT_LENGTH).and_then(|length| {
-                let digits = length.to_str().ok()?;
-                digits.parse().ok()
-            });
-            let left = length.unwrap_or(0);
-            RequestForm::Sized { left }
+            RequestForm::Sized {
+                left: announced.unwrap_or(0),
+            }
         };
         Self {
             request,
@@ -159,34 +164,38 @@ impl Downstream {
         self.peer.user()
     }
 
-    /// The next bytes of the request's body; `None` at its end.
-    pub async fn read_body(&mut self) -> Result<Option<Bytes>, BodyLost> {
-        let left = match &mut self.request {
-            RequestForm::Unreadable | RequestForm::Sized { left: 0 } => return Ok(None),
-            RequestForm::Chunked(chunked) => {
-                let read = chunked.next(&mut self.peer).await;
-                return read.map_err(|Malformed| BodyLost);
+    /// Reads up to `most` bytes of the request's body behind those that `into` has; 0 at its end. Nothing
+    /// is lost when it is given up meanwhile.
+    pub async fn read_body(
+        &mut self,
+        into: &mut impl BufMut,
+        most: usize,
+    ) -> Result<usize, BodyLost> {
+        match &mut self.request {
+            RequestForm::Unreadable | RequestForm::Sized { left: 0 } => Ok(0),
+            RequestForm::Sized { left } => {
+                let read = self.peer.read_buf(&mut into.limit(most.min(*left))).await;
+                let Ok(came @ 1..) = read else {
+                    return Err(BodyLost);
+                };
+                *left = left.saturating_sub(came);
+                if *left == 0 {
+                    // The session would wait for it, and end the connection with the answer.
+                    self.session.req_header_mut().remove_header(&CONTENT_LENGTH);
+                }
+                Ok(came)
             }
-            RequestForm::Sized { left } => left,
-        };
-        let mut piece = self.peer.take_ahead(*left).freeze();
-        while piece.is_empty() {
-            // Nothing is held for what has not come.
-            self.peer.speaks().await.map_err(|_| BodyLost)?;
-            let most = READ_BYTES.min(*left);
-            let mut read = BytesMut::with_capacity(most);
-            match self.peer.try_read(&mut read, most) {
-                Some(Ok(1..)) => piece = read.freeze(),
-                Some(_) => return Err(BodyLost),
-                None => {}
+            RequestForm::Chunked { reader, payload } => {
+                if payload.is_empty() {
+                    let next = reader.next(&mut self.peer).await;
+                    *payload = next.map_err(|Malformed| BodyLost)?.unwrap_or_default();
+                }
+                let most = most.min(into.remaining_mut());
+                let piece = payload.split_to(most.min(payload.len()));
+                into.put_slice(&piece);
+                Ok(piece.len())
             }
         }
-        *left = left.saturating_sub(piece.len());
-        if *left == 0 {
-            // The session would wait for it.
-            self.session.req_header_mut().remove_header(&CONTENT_LENGTH);
-        }
-        Ok(Some(piece))
     }
 
     /// Since when its connection is free to carry this request: it was sent after that.
@@ -451,6 +460,18 @@ impl Downstream {
         self.mark_broken();
         AppGone
     }
+}
+
+/// The length of the body that a head announces. `None`: it does not say so in one number.
+fn announced(headers: &HeaderMap) -> Option<usize> {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let length = match (lengths.next(), lengths.next()) {
+        (None, _) => return Some(0),
+        (Some(only), None) => only.to_str().ok()?,
+        (Some(_), Some(_)) => return None,
+    };
+    let is_number = length.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| length.parse().ok()).flatten()
 }
 
 /// Resolves when the app has taken what is kept for it; `None` when it takes nothing any more, or too

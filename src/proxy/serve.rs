@@ -66,6 +66,7 @@ pub(super) async fn serve_request(
         }
     };
     let room = buffer::Intake {
+        ledger: &gateway.ledger,
         budget: &gateway.budget,
         clock: &*gateway.clock,
         life: &gateway.life,
@@ -144,19 +145,19 @@ async fn serve_metered(
     let request_bytes = u64::try_from(body.bytes().len()).unwrap_or(u64::MAX);
     let prepared = prepare::prepare(&request, &mut body);
     let parts = FingerprintParts {
-        method: admitted.method.as_str(),
-        path_and_query: &admitted.target,
         // As it is sent: a key goes with the same bytes, also when an alias was changed.
         body: &prepared.body,
-        session: admitted.session.as_ref().map(http::HeaderValue::as_bytes),
-        rte_query: admitted.rte_query.as_ref().map(http::HeaderValue::as_bytes),
         made_stream: prepared.made_stream,
+        ..admitted.without_body()
     };
     let ledger = &request.gateway.ledger;
     let claimant = Claimant {
         request_key: RequestKey {
             app: Arc::clone(&request.app.name),
-            fingerprint: ledger.fingerprint(&parts),
+            fingerprint: match body.take_hash() {
+                Some(hash) => hash.fingerprint(prepared.made_stream),
+                None => ledger.fingerprint(&parts),
+            },
         },
         entry: request.entry_id,
         own_key: admitted.own_key.clone().filter(|_| admitted.route.keyed),

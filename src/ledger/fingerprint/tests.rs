@@ -64,6 +64,25 @@ fn every_part_counts_and_no_byte_can_move_between_parts() {
 }
 
 #[test]
+fn a_hash_made_while_the_body_arrives_is_that_of_the_whole() {
+    let body: Vec<u8> = (0..300_000_u32).map(|n| n.to_be_bytes()[3]).collect();
+    for made_stream in [false, true] {
+        let parts = FingerprintParts {
+            body: &body,
+            session: Some(b"s"),
+            made_stream,
+            ..PARTS
+        };
+        for piece_bytes in [1000, 65_536, 300_000] {
+            let mut arriving = parts.begin(&[1; 32], body.len());
+            body.chunks(piece_bytes)
+                .for_each(|piece| arriving.update(piece));
+            assert_eq!(arriving.fingerprint(made_stream), parts.hash(&[1; 32]));
+        }
+    }
+}
+
+#[test]
 fn a_ledger_keeps_its_secret_over_a_restart_and_shares_it_with_no_other() {
     let [bench, other] = [Bench::new(), Bench::new()];
 

@@ -32,6 +32,11 @@ struct RequestMembers<'de> {
 impl RequestPeek {
     /// Reads a JSON request. Anything that is not one complete JSON object has no fields.
     pub fn read(body: &[u8]) -> Self {
+        Self::read_object(body).unwrap_or_default()
+    }
+
+    /// `None`: it is not one complete JSON object.
+    pub(super) fn read_object(body: &[u8]) -> Option<Self> {
         let wanted = ["model", "stream"];
         let members = field::read_object::<RequestMembers<'_>>(
             body,
@@ -41,14 +46,12 @@ impl RequestPeek {
                 _ => members.stream = value.get() == "true",
             },
         );
-        let Some(members) = members else {
-            return Self::default();
-        };
+        let members = members?;
         let model_span = match members.models.as_slice() {
             [only] if only.get().starts_with('"') => span_in(body, only),
             _ => None,
         };
-        Self {
+        Some(Self {
             model: members
                 .models
                 .last()
@@ -56,7 +59,7 @@ impl RequestPeek {
                 .map(|model| model.chars().take(MODEL_CHARS_MAX).collect()),
             model_span,
             stream: members.stream,
-        }
+        })
     }
 }
 

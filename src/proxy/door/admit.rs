@@ -22,6 +22,7 @@ use pingora::http::RequestHeader;
 use self::head::{Framing, RequestLine};
 pub use self::web::{AllowedOrigin, LocalAnswer};
 use crate::apps::{Apps, Caller};
+use crate::ledger::FingerprintParts;
 use crate::protocol::names::{
     IDEMPOTENCY_KEY, X_STAINLESS_READ_TIMEOUT, X_STAINLESS_RETRY_COUNT, X_STAINLESS_TIMEOUT,
 };
@@ -66,6 +67,22 @@ pub enum Inbound {
     Relay(Box<Admitted>),
     /// `/`, `/favicon.ico`, and preflights of listed origins are answered here.
     Local(LocalAnswer),
+}
+
+// === impl Admitted ===
+
+impl Admitted {
+    /// What makes it this request, but for its body.
+    pub fn without_body(&self) -> FingerprintParts<'_> {
+        FingerprintParts {
+            method: self.method.as_str(),
+            path_and_query: &self.target,
+            body: &[],
+            session: self.session.as_ref().map(HeaderValue::as_bytes),
+            rte_query: self.rte_query.as_ref().map(HeaderValue::as_bytes),
+            made_stream: false,
+        }
+    }
 }
 
 /// Judges one request head, at the monotonic time `now`.

@@ -8,6 +8,7 @@
 
 mod budget;
 mod pace;
+mod room;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,18 +23,23 @@ pub use self::budget::BodyBudget;
 use self::budget::{BudgetShare, NoShare};
 pub(in crate::proxy) use self::pace::ASKING_PATIENCE;
 use self::pace::Pace;
+use self::room::BodyRoom;
 use super::admit::{Admitted, BODY_BYTES_MAX};
 use crate::clock::Clock;
+use crate::ledger::{ArrivingHash, Ledger};
 use crate::places::{PLACE_BYTES, Place, Rest};
+use crate::protocol::body::{RequestPeek, Skeleton};
 use crate::proxy::downstream::{BodyLost, Downstream};
 use crate::proxy::life::Life;
 use crate::proxy::limits::waiters::Waiters;
 use crate::proxy::refuse::{Code, Refusal};
 
 /// A body and its share of the budget, given back when both are dropped.
-#[derive(Debug)]
 pub struct RequestBody {
     bytes: Bytes,
+    /// Of these bytes and the rest of their request.
+    hash: Option<ArrivingHash>,
+    skeleton: Option<Skeleton>,
     app_took: Duration,
     _share: Option<BudgetShare>,
 }
@@ -41,6 +47,7 @@ pub struct RequestBody {
 /// What bodies draw on.
 #[derive(Clone, Copy)]
 pub struct Intake<'a> {
+    pub ledger: &'a Ledger,
     pub budget: &'a BodyBudget,
     pub clock: &'a dyn Clock,
     pub life: &'a Life,
@@ -57,6 +64,15 @@ const OF_ONE_APP_BYTES: usize = BUDGET_BYTES / 4 * 3;
 
 /// Bodies up to this size are covered by the limit on connections instead.
 const FREE_BYTES: usize = PLACE_BYTES;
+
+/// Larger bodies are hashed while they arrive, a smaller one whole.
+const HASHED_WHOLE_BYTES_MAX: usize = 64 * 1024;
+
+/// So much is hashed at once, or the rest: small pieces cost more.
+const HASHED_BYTES_MIN: usize = 128 * 1024;
+
+/// Most that is read at once: what came is hashed before it leaves the processor's cache.
+const READ_BYTES_MAX: usize = 256 * 1024;
 
 /// A share grows by this; that of a chunked body by as much as came, at first.
 const SHARE_STEP_BYTES: usize = 1024 * 1024;
@@ -79,6 +95,16 @@ impl Intake<'_> {
             false => OF_ONE_APP_BYTES,
         };
         self.budget.share(&admitted.caller.app.name, of_app, most)
+    }
+
+    /// The hash of a metered request whose body is worth to be hashed while it arrives.
+    fn begin_hash(self, admitted: &Admitted, announced: Option<usize>) -> Option<ArrivingHash> {
+        let length = announced.filter(|length| *length > HASHED_WHOLE_BYTES_MAX)?;
+        let begins = || {
+            self.ledger
+                .begin_fingerprint(&admitted.without_body(), length)
+        };
+        admitted.route.is_metered().then(begins)
     }
 
     /// A body that has to wait for memory is one of those that wait inside: nothing reads on meanwhile, so what
@@ -115,7 +141,22 @@ impl RequestBody {
     /// adds no more than a model's name, so its share covers it still. Two copies are there only while
     /// the edit is made, one body a thread at a time.
     pub fn becomes(&mut self, edited: Bytes) {
+        let is_the_same =
+            edited.as_ptr() == self.bytes.as_ptr() && edited.len() == self.bytes.len();
+        self.hash = self.hash.take().filter(|_| is_the_same);
+        self.skeleton = None;
         self.bytes = edited;
+    }
+
+    /// What it says as JSON, as it came.
+    pub fn peek(&self) -> RequestPeek {
+        let peek = self.skeleton.as_ref().and_then(Skeleton::peek);
+        peek.unwrap_or_else(|| RequestPeek::read(&self.bytes))
+    }
+
+    /// The request's hash, where it was made while this body came.
+    pub fn take_hash(&mut self) -> Option<ArrivingHash> {
+        self.hash.take()
     }
 }
 
@@ -146,6 +187,8 @@ async fn read_whole(
         Some(Ok(0)) => {
             return Ok(RequestBody {
                 bytes: Bytes::new(),
+                hash: None,
+                skeleton: None,
                 app_took: Duration::ZERO,
                 _share: None,
             });
@@ -155,24 +198,32 @@ async fn read_whole(
         None => None,
     };
     let mut share = None;
-    if admitted.expects_continue
-        && downstream
-            .session()
-            .write_continue_response()
-            .await
-            .is_err()
-    {
-        return Err(Code::BodyBroken.into());
+    if admitted.expects_continue {
+        let session = downstream.session();
+        // An app may send its body or leave it out: nothing behind it is taken for a request.
+        session.set_server_keepalive(None);
+        if session.write_continue_response().await.is_err() {
+            return Err(Code::BodyBroken.into());
+        }
     }
-    let mut body = BytesMut::with_capacity(announced.unwrap_or(0).min(FREE_BYTES));
+    let bytes_max = usize::try_from(BODY_BYTES_MAX).unwrap_or(usize::MAX);
+    // One byte more shows that a chunked body is too large.
+    let most = announced.unwrap_or(bytes_max.saturating_add(1));
+    let mut body = BodyRoom::new(most, FREE_BYTES);
+    let mut hash = room.begin_hash(admitted, announced);
+    let mut skeleton = hash.is_some().then(Skeleton::default);
+    let mut looked_at = 0;
     let mut pace = Pace::default();
     let mut app_took = Duration::ZERO;
-    let bytes_max = usize::try_from(BODY_BYTES_MAX).unwrap_or(usize::MAX);
     loop {
+        let covered = share.as_ref().map_or(0, BudgetShare::bytes);
+        // Nothing is read that has no share.
+        let free = covered.max(FREE_BYTES).saturating_sub(body.bytes().len());
+        let piece_max = free.min(READ_BYTES_MAX);
         place.rests(Rest::Asking, pace.patience());
         let asked = room.clock.monotonic();
         let began = Instant::now();
-        let read = timeout(pace.left(), downstream.read_body());
+        let read = timeout(pace.left(), body.read_from(downstream, piece_max));
         let read = tokio::select! {
             biased;
             () = asked_to_go(share.as_ref()) => return Err(slowest()),
@@ -180,34 +231,42 @@ async fn read_whole(
         };
         let took = began.elapsed();
         app_took = app_took.saturating_add(room.clock.monotonic().saturating_sub(asked));
-        let piece = match read {
-            Ok(Ok(Some(piece))) => piece,
-            Ok(Ok(None)) => break,
+        let came = match read {
+            Ok(Ok(0)) => break,
+            Ok(Ok(came)) => came,
             Ok(Err(BodyLost)) => return Err(Code::BodyBroken.into()),
             Err(_) => return Err(Code::BodyTooSlow.into()),
         };
-        let total = body.len().saturating_add(piece.len());
+        let total = body.bytes().len();
         if total > bytes_max {
             return Err(Code::BodyTooLarge.into());
         }
-        if !pace.keeps(took, piece.len()) {
+        if !pace.keeps(took, came) {
             return Err(Code::BodyTooSlow.into());
         }
-        if let more @ 1.. = share_step(
-            share.as_ref().map_or(0, BudgetShare::bytes),
-            total,
-            announced,
-        ) {
+        let is_whole = announced == Some(total);
+        if (is_whole || total.saturating_sub(looked_at) >= HASHED_BYTES_MIN)
+            && let (Some(hash), Some(skeleton)) = (&mut hash, &mut skeleton)
+        {
+            let piece = body.bytes().get(looked_at..).unwrap_or_default();
+            hash.update(piece);
+            skeleton.feed(piece);
+            looked_at = total;
+        }
+        if let more @ 1.. = share_step(covered, total, announced) {
             let share = share.get_or_insert_with(|| room.share(admitted, announced));
             match room.grown(share, more, &admitted.caller.app.name).await? {
                 Ok(()) => {}
                 Err(NoShare::InTime) => return Err(Code::MemoryFull.into()),
                 Err(NoShare::AskedToGo) => return Err(slowest()),
             }
+            if let Err(error) = body.grow(share.bytes(), room.budget.spare_pages()) {
+                tracing::warn!(%error, "the system gives no memory for a request's body");
+                return Err(Code::MemoryFull.into());
+            }
         }
-        body.extend_from_slice(&piece);
     }
-    if announced.is_some_and(|length| length != body.len()) {
+    if announced.is_some_and(|length| length != body.bytes().len()) {
         return Err(Code::BodyBroken.into());
     }
     if let Some(share) = share.as_mut() {
@@ -215,6 +274,8 @@ async fn read_whole(
     }
     Ok(RequestBody {
         bytes: body.freeze(),
+        hash,
+        skeleton,
         app_took,
         _share: share,
     })
@@ -234,9 +295,10 @@ fn slowest() -> Refusal {
     Refusal::saying(Code::MemoryFull, words)
 }
 
-/// By how much a share grows that covers `covered` bytes, when `total` have come.
+/// By how much a share grows that covers `covered` bytes, when `total` have come: it grows before what it covers is
+/// exceeded.
 fn share_step(covered: usize, total: usize, announced: Option<usize>) -> usize {
-    if total <= FREE_BYTES || total <= covered {
+    if total < covered.max(FREE_BYTES) || announced == Some(total) {
         return 0;
     }
     let step = match announced {
@@ -244,20 +306,21 @@ fn share_step(covered: usize, total: usize, announced: Option<usize>) -> usize {
         // A chunked body does not say how large it will be.
         None => total.max(SHARE_STEP_BYTES_MIN),
     };
-    let missing = total.saturating_sub(covered);
-    SHARE_STEP_BYTES.min(step).max(missing)
+    SHARE_STEP_BYTES.min(step)
 }
 
 /// Reads and discards what the app still sends after its answer was written. With an immediate
 /// close openai-node never sees the 413 and uploads three times (measured).
 pub async fn drain(downstream: &mut Downstream) {
+    let mut piece = BytesMut::with_capacity(FREE_BYTES);
     let discard = async {
         let mut discarded = 0usize;
-        while let Ok(Some(piece)) = downstream.read_body().await {
-            discarded = discarded.saturating_add(piece.len());
+        while let Ok(came @ 1..) = downstream.read_body(&mut piece, FREE_BYTES).await {
+            discarded = discarded.saturating_add(came);
             if discarded > DRAIN_BYTES_MAX {
                 return;
             }
+            piece.clear();
         }
     };
     if timeout(DRAIN_TIME_MAX, discard).await.is_err() {

@@ -314,11 +314,6 @@ impl Peer {
         shared.ahead.extend_from_slice(&later);
     }
 
-    /// Takes up to `most` bytes of what was read behind a head.
-    pub fn take_ahead(&self, most: usize) -> BytesMut {
-        self.0.lock().take_ahead(most)
-    }
-
     /// Its end is a reset: an answer cannot be completed, and closing would look complete.
     pub fn resets(&self) {
         self.0.lock().resets = true;

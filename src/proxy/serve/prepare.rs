@@ -44,7 +44,7 @@ fn edited(request: &Request<'_>, body: &RequestBody) -> Prepared {
     let route = &request.admitted.route;
     let reads = matches!(route.body, BodyForm::Json | BodyForm::Any) && route.is_metered();
     let peek = if reads {
-        RequestPeek::read(body.bytes())
+        body.peek()
     } else {
         RequestPeek::default()
     };

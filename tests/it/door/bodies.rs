@@ -227,6 +227,65 @@ async fn more_than_30_mb_is_refused_at_once_and_the_rest_is_taken_in() {
     door.assert_untouched("large bodies");
 }
 
+/// Small ones, those that are hashed while they arrive, and those that have memory of their own.
+#[tokio::test]
+async fn a_body_of_any_size_is_relayed_as_it_came_and_the_next_request_stands_behind_it() {
+    let door = Door::open().await;
+    // A body of 8 KiB draws on no memory but its connection's.
+    let free = 8_192 - u32::try_from(chat("").len()).expect("small");
+    for prompt_bytes in [
+        0,
+        free,
+        free + 1,
+        65_000,
+        66_000,
+        1_000_000,
+        1_048_600,
+        5_000_000,
+    ] {
+        let varied = (0..prompt_bytes).map(|n: u32| char::from(b'a' + (n / 7 % 26) as u8));
+        let body = chat(&varied.collect::<String>());
+        let next = chat(&format!("behind {prompt_bytes}"));
+        let before = door.origin.received().len();
+        for _ in 0..3 {
+            door.origin.push(Step::Answer(billed(1)));
+        }
+        let post =
+            |body: &str| crate::support::wire::request("POST", "/v1/chat/completions", &[], body);
+        let mut wire = door.bursar.connect().await;
+        wire.send(format!("{}{}", post(&body), post(&next))).await;
+        for _ in 0..2 {
+            let answer = wire.answer().await;
+            assert_eq!((answer.status, answer.complete), (200, true), "{answer:?}");
+        }
+        // The same in chunks is the same request.
+        let chunks = body.as_bytes().chunks(100_000);
+        let chunks = chunks.map(|chunk| {
+            let chunk = std::str::from_utf8(chunk).expect("ASCII");
+            format!("{:x}\r\n{chunk}\r\n", chunk.len())
+        });
+        let whole = chunked(&format!("{}0\r\n\r\n", chunks.collect::<String>()));
+        assert_eq!(door.ask(whole).await.status, 200);
+        let received = door.origin.received();
+        let bodies = received[before..].iter().map(|request| &request.body);
+        let sent = [&body, &next, &body].map(|body| body.as_bytes());
+        assert!(bodies.eq(sent), "{prompt_bytes}");
+    }
+    let journal = door.bursar.state_dir().join("journal/00000001.jsonl");
+    let journal = std::fs::read_to_string(journal).expect("a journal");
+    // Behind the last line the daemon had made room: newlines.
+    let lines = journal.trim_end().lines().map(|line| {
+        let line: serde_json::Value = serde_json::from_str(line).expect("a line");
+        line["fingerprint"].as_str().map(str::to_owned)
+    });
+    let prints: Vec<String> = lines.flatten().collect();
+    assert_eq!(prints.len(), 3 * 8);
+    for of_one_size in prints.chunks(3) {
+        assert_eq!(of_one_size[0], of_one_size[2], "in one piece and in chunks");
+        assert_ne!(of_one_size[0], of_one_size[1]);
+    }
+}
+
 #[tokio::test]
 async fn a_continue_is_given_to_admitted_requests_only() {
     let door = Door::open().await;

@@ -18,6 +18,8 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
+use super::room::SparePages;
+
 /// How long a body waits for its share.
 const SHARE_WAIT: Duration = Duration::from_secs(10);
 
@@ -34,6 +36,7 @@ pub struct BodyBudget(Arc<SharedBudget>);
 #[derive(Debug)]
 struct SharedBudget {
     state: Mutex<Allotments>,
+    spare_pages: SparePages,
     changed: Notify,
     /// Room among those that wait: each change wakes all of them, and each holds a piece beside the budget.
     waiting: Semaphore,
@@ -121,9 +124,15 @@ impl BodyBudget {
                 growing: BTreeMap::new(),
                 next: 0,
             }),
+            spare_pages: SparePages::default(),
             changed: Notify::new(),
             waiting: Semaphore::new(WAITING_MAX),
         }))
+    }
+
+    /// Pages of bodies that have gone.
+    pub fn spare_pages(&self) -> &SparePages {
+        &self.0.spare_pages
     }
 
     /// The share of a body of at most `most` bytes, nothing yet. `of_app`: what all bodies of its app may

@@ -13,22 +13,17 @@ const MIB: usize = 1024 * 1024;
 #[test]
 fn a_share_grows_with_the_bytes_that_came_and_not_with_what_was_announced() {
     let all = Some(30_000_000);
-    assert_eq!(share_step(0, 8 * 1024, all), 0, "small bodies are free");
-    assert_eq!(share_step(0, 8 * 1024 + 1, all), MIB);
-    assert_eq!(share_step(MIB, MIB, all), 0);
-    assert_eq!(share_step(MIB, MIB + 1, all), MIB);
-    assert_eq!(
-        share_step(MIB, 4 * MIB, all),
-        3 * MIB,
-        "never less than came"
-    );
-    assert_eq!(
-        share_step(MIB, MIB + 1, Some(MIB + 5)),
-        5,
-        "never more than announced"
-    );
-    assert_eq!(share_step(MIB, MIB + 1, None), MIB, "a chunked body");
-    assert_eq!(share_step(0, 9_000, None), 64 * 1024, "a small one");
+    let small = 8 * 1024;
+    assert_eq!(share_step(0, small, Some(small)), 0, "small ones are free");
+    assert_eq!(share_step(0, small - 1, all), 0);
+    assert_eq!(share_step(0, small, all), MIB, "before more is read");
+    assert_eq!(share_step(MIB, MIB - 1, all), 0);
+    assert_eq!(share_step(MIB, MIB, all), MIB);
+    let little_more = share_step(MIB, MIB, Some(MIB + 5));
+    assert_eq!(little_more, 5, "never more than announced");
+    assert_eq!(share_step(MIB, MIB, Some(MIB)), 0, "it is whole");
+    assert_eq!(share_step(MIB, MIB, None), MIB, "a chunked body");
+    assert_eq!(share_step(0, small, None), 64 * 1024, "a small one");
 }
 
 /// Bytes that note when they are freed.
@@ -51,6 +46,8 @@ fn an_edited_body_is_kept_once() {
     let freed = Arc::new(AtomicBool::new(false));
     let mut body = RequestBody {
         bytes: Bytes::from_owner(NoticesDrop(Arc::clone(&freed))),
+        hash: None,
+        skeleton: None,
         app_took: Duration::ZERO,
         _share: None,
     };

@@ -49,7 +49,7 @@ async fn what_was_read_ahead_is_read_first_and_its_buffer_goes_with_its_last_byt
     app.write_all(b"third").await.expect("room");
     peer.unread(BytesMut::from(&b"second"[..]));
     peer.unread(BytesMut::from(&b"first "[..]));
-    assert_eq!(&peer.take_ahead(6)[..], b"first ");
+    assert_eq!(&peer.0.lock().take_ahead(6)[..], b"first ");
     let mut read = BytesMut::new();
     assert_eq!(peer.try_read(&mut read, 100).expect("bytes").ok(), Some(6));
     assert_eq!(peer.0.lock().ahead.capacity(), 0);
