@@ -25,6 +25,8 @@ pub struct RequestPeek {
 struct RequestMembers<'de> {
     models: Vec<&'de RawValue>,
     stream: bool,
+    /// One of them is not there as it came.
+    is_cut: bool,
 }
 
 // === impl RequestPeek ===
@@ -32,21 +34,21 @@ struct RequestMembers<'de> {
 impl RequestPeek {
     /// Reads a JSON request. Anything that is not one complete JSON object has no fields.
     pub fn read(body: &[u8]) -> Self {
-        Self::read_object(body).unwrap_or_default()
+        Self::read_object(body, |_| false).unwrap_or_default()
     }
 
-    /// `None`: it is not one complete JSON object.
-    pub(super) fn read_object(body: &[u8]) -> Option<Self> {
+    /// `None`: it is not one complete JSON object, or a value at one of the places that were read is cut.
+    pub(super) fn read_object(body: &[u8], is_cut: impl Fn(&Range<usize>) -> bool) -> Option<Self> {
         let wanted = ["model", "stream"];
-        let members = field::read_object::<RequestMembers<'_>>(
-            body,
-            &wanted,
-            |members, key, value| match key {
-                "model" => keep_two(&mut members.models, value),
-                _ => members.stream = value.get() == "true",
-            },
-        );
-        let members = members?;
+        let members =
+            field::read_object::<RequestMembers<'_>>(body, &wanted, |members, key, value| {
+                members.is_cut |= span_in(body, value).is_some_and(|span| is_cut(&span));
+                match key {
+                    "model" => keep_two(&mut members.models, value),
+                    _ => members.stream = value.get() == "true",
+                }
+            });
+        let members = members.filter(|members| !members.is_cut)?;
         let model_span = match members.models.as_slice() {
             [only] if only.get().starts_with('"') => span_in(body, only),
             _ => None,

@@ -5,7 +5,10 @@
 //! send it.
 //!
 //! Promise: what is read of it is what [`RequestPeek::read`] reads of the whole, or nothing, and then the whole
-//! has to be read. Only the inside of a long string is not judged. Memory is bounded by [`KEPT_BYTES_MAX`].
+//! has to be read. What is left out is judged as that judges what it skips: control bytes and escapes are, UTF-8 is
+//! not, so a key or a wanted value is never read in part. Memory is bounded by [`KEPT_BYTES_MAX`].
+
+use std::ops::Range;
 
 use memchr::{memchr, memchr2};
 
@@ -36,15 +39,21 @@ enum StringPart {
     Text {
         /// Its first byte in `kept`.
         start: usize,
-        /// Of an escape, these bytes belong to it.
-        escape: usize,
-        /// The byte before was a backslash.
-        is_escaped: bool,
+        escape: Escape,
     },
     /// Behind what is kept of a string.
-    Gap { is_escaped: bool },
-    /// Too much is left of it.
-    Full,
+    Gap { escape: Escape },
+    /// Too much is left of it, or what it holds is not JSON.
+    Unread,
+}
+
+/// What an escape still lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Escape {
+    Nothing,
+    /// All that follows the backslash.
+    Character,
+    Digits(usize),
 }
 
 // === impl Skeleton ===
@@ -53,12 +62,20 @@ impl Skeleton {
     /// Takes the next bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
-        while !rest.is_empty() {
+        while let Some(first) = rest.first() {
             let count = match self.place {
-                StringPart::Full => return,
+                StringPart::Unread => return,
                 StringPart::Outside => self.outside(rest),
-                StringPart::Text { .. } => self.text(rest),
-                StringPart::Gap { .. } => self.gap(rest),
+                StringPart::Text {
+                    start,
+                    escape: Escape::Nothing,
+                } => self.text(rest, start),
+                StringPart::Gap {
+                    escape: Escape::Nothing,
+                } => self.gap(rest),
+                StringPart::Text { escape, .. } | StringPart::Gap { escape } => {
+                    self.escaped(*first, escape)
+                }
             };
             rest = rest.get(count..).unwrap_or_default();
         }
@@ -69,17 +86,26 @@ impl Skeleton {
         let StringPart::Outside = self.place else {
             return None;
         };
-        let mut peek = RequestPeek::read_object(&self.kept)?;
+        if self.gaps.iter().any(|(at, _)| self.is_in_key(*at)) {
+            return None;
+        }
+        let is_cut = |value: &Range<usize>| {
+            let mut gaps = self.gaps.iter();
+            gaps.any(|(at, _)| value.start < *at && *at < value.end)
+        };
+        let mut peek = RequestPeek::read_object(&self.kept, is_cut)?;
         if let Some(span) = &mut peek.model_span {
-            let is_cut = |(at, _): &(usize, usize)| span.start < *at && *at < span.end;
-            if self.gaps.iter().any(is_cut) {
-                return None;
-            }
             let before = self.gaps.iter().rfind(|(at, _)| *at <= span.start);
             let missing = before.map_or(0, |(_, missing)| *missing);
             *span = span.start + missing..span.end + missing;
         }
         Some(peek)
+    }
+
+    /// Whether a colon follows the string that lacks something there: before its closing quote.
+    fn is_in_key(&self, at: usize) -> bool {
+        let behind = self.kept.get(at + 1..).unwrap_or_default();
+        behind.trim_ascii_start().first() == Some(&b':')
     }
 
     /// Up to a string.
@@ -90,57 +116,53 @@ impl Skeleton {
         if quote.is_some() {
             self.begin(StringPart::Text {
                 start: self.kept.len(),
-                escape: 0,
-                is_escaped: false,
+                escape: Escape::Nothing,
             });
         }
         count
     }
 
-    /// StringPart what is kept of a string: up to the next mark, or to where the gap begins.
-    fn text(&mut self, rest: &[u8]) -> usize {
-        let StringPart::Text {
-            start,
-            escape,
-            is_escaped,
-        } = self.place
-        else {
-            return 0;
-        };
-        let at = |escape, is_escaped| StringPart::Text {
-            start,
-            escape,
-            is_escaped,
-        };
-        if is_escaped {
-            let digits = if rest.first() == Some(&b'u') {
-                ESCAPE_DIGITS
-            } else {
-                0
-            };
-            self.keep(rest, 1);
-            self.begin(at(digits, false));
-            return 1;
-        }
+    /// What is kept of a string: up to the next mark, or to where the gap begins.
+    fn text(&mut self, rest: &[u8], start: usize) -> usize {
         let room = TEXT_BYTES_MAX.saturating_sub(self.kept.len().saturating_sub(start));
-        let most = rest.len().min(room.max(escape));
-        let next = rest.get(..most).unwrap_or_default();
-        if let Some(mark) = memchr2(b'"', b'\\', next) {
+        let most = rest.len().min(room);
+        let mark = memchr2(b'"', b'\\', rest.get(..most).unwrap_or_default());
+        if let Some(mark) = mark {
             self.keep(rest, mark + 1);
             self.begin(match rest.get(mark) {
                 Some(b'"') => StringPart::Outside,
-                _ => at(0, true),
+                _ => StringPart::Text {
+                    start,
+                    escape: Escape::Character,
+                },
             });
             return mark + 1;
         }
         self.keep(rest, most);
         if most < rest.len() {
             self.trim(start);
-            self.begin(StringPart::Gap { is_escaped: false });
-        } else {
-            self.begin(at(escape.saturating_sub(most), false));
+            self.begin(StringPart::Gap {
+                escape: Escape::Nothing,
+            });
         }
         most
+    }
+
+    /// One byte of an escape: none is kept in part.
+    fn escaped(&mut self, byte: u8, escape: Escape) -> usize {
+        let place = match (self.place, escape.after(byte)) {
+            (_, None) => StringPart::Unread,
+            (StringPart::Text { start, .. }, Some(escape)) => {
+                self.keep(&[byte], 1);
+                StringPart::Text { start, escape }
+            }
+            (_, Some(escape)) => {
+                self.leave_out(1);
+                StringPart::Gap { escape }
+            }
+        };
+        self.begin(place);
+        1
     }
 
     /// Leaves out a character at the end that is not whole.
@@ -155,38 +177,33 @@ impl Skeleton {
         }
     }
 
-    /// Up to the end of a string.
+    /// Up to the end of a string, or an escape in it.
     fn gap(&mut self, rest: &[u8]) -> usize {
-        let StringPart::Gap { is_escaped } = self.place else {
-            return 0;
-        };
-        let mut next = usize::from(is_escaped);
-        let (end, is_escaped) = loop {
-            let Some(behind) = rest.get(next..) else {
-                // The byte that is escaped has not come.
-                break (rest.len(), true);
-            };
-            match memchr2(b'"', b'\\', behind) {
-                None => break (rest.len(), false),
-                Some(mark) if behind.get(mark) == Some(&b'"') => {
-                    self.leave_out(next + mark);
-                    self.keep(b"\"", 1);
-                    self.begin(StringPart::Outside);
-                    return next + mark + 1;
-                }
-                Some(mark) => next += mark + 2,
+        let count = memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+        self.leave_out(count);
+        let left_out = rest.get(..count).unwrap_or_default();
+        match rest.get(count) {
+            _ if has_control(left_out) => self.begin(StringPart::Unread),
+            None => {}
+            Some(b'"') => {
+                self.keep(b"\"", 1);
+                self.begin(StringPart::Outside);
             }
-        };
-        self.leave_out(end);
-        self.begin(StringPart::Gap { is_escaped });
-        end
+            Some(_) => {
+                self.leave_out(1);
+                self.begin(StringPart::Gap {
+                    escape: Escape::Character,
+                });
+            }
+        }
+        rest.len().min(count + 1)
     }
 
     fn keep(&mut self, bytes: &[u8], count: usize) {
         let bytes = bytes.get(..count).unwrap_or_default();
         if self.kept.len().saturating_add(bytes.len()) > KEPT_BYTES_MAX {
             *self = Self {
-                place: StringPart::Full,
+                place: StringPart::Unread,
                 ..Self::default()
             };
             return;
@@ -202,12 +219,37 @@ impl Skeleton {
         }
     }
 
-    /// What is too large stays so.
+    /// What has to be read whole stays so.
     fn begin(&mut self, place: StringPart) {
-        if !matches!(self.place, StringPart::Full) {
+        if !matches!(self.place, StringPart::Unread) {
             self.place = place;
         }
     }
+}
+
+// === impl Escape ===
+
+impl Escape {
+    /// `None`: JSON has no such escape.
+    fn after(self, byte: u8) -> Option<Self> {
+        match (self, byte) {
+            (Self::Character, b'u') => Some(Self::Digits(ESCAPE_DIGITS)),
+            (Self::Character, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                Some(Self::Nothing)
+            }
+            (Self::Digits(left), _) if byte.is_ascii_hexdigit() => Some(match left {
+                0 | 1 => Self::Nothing,
+                _ => Self::Digits(left - 1),
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a byte is among them that a string has only as an escape.
+fn has_control(text: &[u8]) -> bool {
+    // The least of all is found many bytes at a time.
+    text.iter().fold(u8::MAX, |least, byte| least.min(*byte)) < b' '
 }
 
 #[cfg(test)]

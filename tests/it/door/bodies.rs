@@ -239,6 +239,8 @@ async fn a_body_of_any_size_is_relayed_as_it_came_and_the_next_request_stands_be
         free + 1,
         65_000,
         66_000,
+        131_000,
+        262_144,
         1_000_000,
         1_048_600,
         5_000_000,
@@ -279,7 +281,7 @@ async fn a_body_of_any_size_is_relayed_as_it_came_and_the_next_request_stands_be
         line["fingerprint"].as_str().map(str::to_owned)
     });
     let prints: Vec<String> = lines.flatten().collect();
-    assert_eq!(prints.len(), 3 * 8);
+    assert_eq!(prints.len(), 3 * 10);
     for of_one_size in prints.chunks(3) {
         assert_eq!(of_one_size[0], of_one_size[2], "in one piece and in chunks");
         assert_ne!(of_one_size[0], of_one_size[1]);

@@ -38,7 +38,7 @@ struct SharedBudget {
     state: Mutex<Allotments>,
     spare_pages: SparePages,
     changed: Notify,
-    /// Room among those that wait: each change wakes all of them, and each holds a piece beside the budget.
+    /// Room among those that wait: each change wakes all of them, and each may hold a few KiB beside the budget.
     waiting: Semaphore,
 }
 

@@ -3,11 +3,11 @@
 //! Why: a buffer that doubles copies a body as often as it grows and may be twice as large, and what an
 //! allocator keeps of 20 MB for later is missing elsewhere. So a large body has pages of its own, as many as it may
 //! fill: the kernel gives each when its first byte comes, and has them back when the body is dropped. To have them
-//! costs as much as to fill them, so bodies of up to 1 MiB, which are many, use a few of them again, and so does the
-//! beginning of a larger one: it has no large page (2 MiB) before its share goes beyond 1 MiB.
+//! costs as much as to fill them, so bodies of up to 1 MiB, which are many, use a few pieces one after the other, and
+//! so does the beginning of a larger one: it has no large page (2 MiB) before its share goes beyond 1 MiB.
 //!
-//! Promise: it holds what came, and beyond its share no more than half a large page; a body is copied twice at most,
-//! and only its first 1 MiB. Pages are used again only when they were wiped.
+//! Promise: a body is copied twice at most, and only its first 1 MiB. Beyond its share it has no more than half a large
+//! page, or the rest of a piece that others filled before: there are never more than [`PIECES_MAX`] of these.
 
 use std::io;
 use std::sync::Arc;
@@ -37,21 +37,31 @@ struct FilledPages {
     /// `None` once they are given back.
     pages: Option<MmapMut>,
     filled: usize,
-    spare: SparePages,
+    /// Where they go after this body; without one, back to the system.
+    used_again: Option<SparePages>,
 }
 
-/// Pages of bodies that have gone, for others.
+/// Pieces of pages, for bodies that follow each other.
 #[derive(Clone, Debug, Default)]
-pub struct SparePages(Arc<Mutex<Vec<MmapMut>>>);
+pub struct SparePages(Arc<Mutex<Pieces>>);
+
+#[derive(Debug, Default)]
+struct Pieces {
+    idle: Vec<MmapMut>,
+    in_use: usize,
+}
 
 /// Of a body that has no pages.
 const HEAP_BYTES_MAX: usize = 64 * 1024;
 
-/// Of one piece of them, and of the bodies that get one.
-const SPARE_BYTES: usize = 1024 * 1024;
+/// Of one piece, and of the bodies that get one.
+const PIECE_BYTES: usize = 1024 * 1024;
 
-/// Pieces that are kept: memory beyond the budget of bodies.
-const SPARES_MAX: usize = 4;
+/// Pieces that there are, in use or not: what they hold of bodies that have gone is memory beyond the budget.
+const PIECES_MAX: usize = 16;
+
+/// Of these, those that wait for a body.
+const IDLE_PIECES_MAX: usize = 4;
 
 // === impl BodyRoom ===
 
@@ -75,18 +85,14 @@ impl BodyRoom {
             Memory::Pages(pages) if pages.room() >= bytes => return Ok(()),
             Memory::Heap(_) | Memory::Pages(_) => {}
         }
-        let pages = match bytes <= SPARE_BYTES {
-            true => spare.used_again()?,
-            false => own_pages(self.most)?,
+        let mut grown = match bytes <= PIECE_BYTES {
+            true => spare.piece(self.most)?,
+            false => FilledPages::own(self.most)?,
         };
         let came = self.bytes();
-        let mut grown = FilledPages {
-            pages: Some(pages),
-            filled: came.len(),
-            spare: spare.clone(),
-        };
         if let Some(start) = grown.pages_mut().get_mut(..came.len()) {
             start.copy_from_slice(came);
+            grown.filled = came.len();
         }
         self.memory = Memory::Pages(grown);
         Ok(())
@@ -128,6 +134,20 @@ impl BodyRoom {
 // === impl FilledPages ===
 
 impl FilledPages {
+    /// Pages that nothing was in, and which nothing else will be in.
+    fn own(bytes: usize) -> io::Result<Self> {
+        let pages = MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?;
+        if bytes > PIECE_BYTES {
+            // Fewer faults; where there are no such pages, the small ones do.
+            pages.advise(Advice::HugePage).ok();
+        }
+        Ok(Self {
+            pages: Some(pages),
+            filled: 0,
+            used_again: None,
+        })
+    }
+
     fn room(&self) -> usize {
         self.pages.as_ref().map_or(0, |pages| pages.len())
     }
@@ -146,8 +166,12 @@ impl AsRef<[u8]> for FilledPages {
 
 impl Drop for FilledPages {
     fn drop(&mut self) {
-        if let Some(pages) = self.pages.take() {
-            self.spare.take_back(pages, self.filled);
+        if let (Some(pages), Some(spare)) = (self.pages.take(), &self.used_again) {
+            let mut pieces = spare.0.lock();
+            pieces.in_use = pieces.in_use.saturating_sub(1);
+            if pieces.idle.len() < IDLE_PIECES_MAX {
+                pieces.idle.push(pages);
+            }
         }
     }
 }
@@ -155,32 +179,21 @@ impl Drop for FilledPages {
 // === impl SparePages ===
 
 impl SparePages {
-    /// Room for [`SPARE_BYTES`], none of which holds anything.
-    fn used_again(&self) -> io::Result<MmapMut> {
-        let used_before = self.0.lock().pop();
-        used_before.map_or_else(|| MmapMut::map_anon(SPARE_BYTES), Ok)
+    /// Room for a body of at most `most` bytes, or for as much of it as a piece holds.
+    fn piece(&self, most: usize) -> io::Result<FilledPages> {
+        let mut pieces = self.0.lock();
+        let pages = match pieces.idle.pop() {
+            Some(pages) => pages,
+            None if pieces.in_use < PIECES_MAX => MmapMut::map_anon(PIECE_BYTES)?,
+            None => return FilledPages::own(most.min(PIECE_BYTES)),
+        };
+        pieces.in_use = pieces.in_use.saturating_add(1);
+        Ok(FilledPages {
+            pages: Some(pages),
+            filled: 0,
+            used_again: Some(self.clone()),
+        })
     }
-
-    fn take_back(&self, mut pages: MmapMut, filled: usize) {
-        if pages.len() != SPARE_BYTES || self.0.lock().len() >= SPARES_MAX {
-            return;
-        }
-        if let Some(filled) = pages.get_mut(..filled) {
-            filled.fill(0);
-        }
-        let mut spares = self.0.lock();
-        if spares.len() < SPARES_MAX {
-            spares.push(pages);
-        }
-    }
-}
-
-/// Room for a large body.
-fn own_pages(bytes: usize) -> io::Result<MmapMut> {
-    let pages = MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?;
-    // Fewer faults; where there are no such pages, the small ones do.
-    pages.advise(Advice::HugePage).ok();
-    Ok(pages)
 }
 
 #[cfg(test)]

@@ -11,31 +11,46 @@ fn grown(spare: &SparePages, most: usize) -> BodyRoom {
     room
 }
 
+/// Pieces in use, and those that are idle.
+fn counts(spare: &SparePages) -> (usize, usize) {
+    let pieces = spare.0.lock();
+    (pieces.in_use, pieces.idle.len())
+}
+
 #[test]
-fn pages_are_used_again_without_what_they_held() {
+fn pages_are_used_again_and_what_another_body_left_in_them_is_none_of_the_next() {
     let spare = SparePages::default();
     let first = grown(&spare, 1_000_000).freeze();
     let place = first.as_ptr();
     assert_eq!(first.as_ref(), b"a prompt");
     drop(first);
 
-    let again = spare.used_again().unwrap();
-    assert_eq!(again.as_ptr(), place);
-    assert!(again.iter().all(|byte| *byte == 0));
+    let again = spare.piece(1_000_000).unwrap();
+    assert_eq!(again.pages.as_ref().unwrap().as_ptr(), place);
+    assert_eq!(again.as_ref(), b"");
 }
 
+/// Else bodies that hold little of their share could together hold what others filled.
 #[test]
-fn few_pages_are_kept_and_none_of_a_large_body() {
+fn there_are_never_more_than_a_few_pieces_that_were_filled_in_use_or_not() {
     let spare = SparePages::default();
-    let many: Vec<_> = (0..10).map(|_| grown(&spare, 1_000_000)).collect();
-    drop(many);
-    assert_eq!(spare.0.lock().len(), SPARES_MAX);
-
-    let spare = SparePages::default();
-    let large = grown(&spare, SPARE_BYTES + 1);
+    for _ in 0..3 {
+        let many: Vec<_> = (0..2 * PIECES_MAX)
+            .map(|_| grown(&spare, 100_000))
+            .collect();
+        assert_eq!(counts(&spare), (PIECES_MAX, 0));
+        let last = many.last().unwrap();
+        let Memory::Pages(pages) = &last.memory else {
+            panic!("it has pages");
+        };
+        assert_eq!((pages.room(), last.bytes()), (100_000, &b"a prompt"[..]));
+        drop(many);
+        assert_eq!(counts(&spare), (0, IDLE_PIECES_MAX));
+    }
+    let large = grown(&spare, PIECE_BYTES + 1);
     assert_eq!(large.bytes(), b"a prompt");
     drop(large);
-    assert_eq!(spare.0.lock().len(), 0);
+    assert_eq!(counts(&spare), (0, IDLE_PIECES_MAX));
 }
 
 #[test]
@@ -49,9 +64,9 @@ fn a_body_moves_as_its_share_grows_and_stands_as_it_came() {
     for (share, has_room) in [
         (40_000, 40_000),
         (HEAP_BYTES_MAX, HEAP_BYTES_MAX),
-        (HEAP_BYTES_MAX + 1, SPARE_BYTES),
-        (SPARE_BYTES, SPARE_BYTES),
-        (SPARE_BYTES + 1, 30_000_000),
+        (HEAP_BYTES_MAX + 1, PIECE_BYTES),
+        (PIECE_BYTES, PIECE_BYTES),
+        (PIECE_BYTES + 1, 30_000_000),
         (40_000_000, 30_000_000),
     ] {
         room.grow(share, &spare).unwrap();
@@ -61,14 +76,5 @@ fn a_body_moves_as_its_share_grows_and_stands_as_it_came() {
         };
         assert_eq!((given, room.bytes()), (has_room, &b"a prompt"[..]));
     }
-    let kept = spare.0.lock().pop().unwrap();
-    assert!(kept.iter().all(|byte| *byte == 0), "what it left is wiped");
-}
-
-#[test]
-fn a_body_that_is_given_up_leaves_nothing_in_its_pages() {
-    let spare = SparePages::default();
-    drop(grown(&spare, 1_000_000));
-    let kept = spare.0.lock().pop().unwrap();
-    assert!(kept.iter().all(|byte| *byte == 0));
+    assert_eq!(counts(&spare), (0, 1));
 }
