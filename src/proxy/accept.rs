@@ -18,9 +18,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use http::Version;
-use pingora::protocols::http::v1::server::HttpSession;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, timeout};
@@ -30,8 +29,8 @@ use super::downstream::Downstream;
 use super::refuse::{Code, Refusal};
 use crate::places::{Place, Rest};
 use crate::proxy::door::buffer::{self, ASKING_PATIENCE};
+use crate::proxy::downstream::app_head::AppHead;
 use crate::proxy::downstream::connection::{Peer, Socket};
-use crate::proxy::downstream::session_stream::AppConnection;
 use crate::proxy::gateway::Gateway;
 use crate::proxy::life::Arriving;
 use crate::proxy::relay::own;
@@ -56,9 +55,6 @@ const HEAD_DEADLINE: Duration = Duration::from_secs(10);
 
 /// How much of a request is read at once, at first: most come whole.
 const FIRST_READ_BYTES: usize = 4096;
-
-/// Longest silence of what a session reads and throws away. Heads and bodies have deadlines of their own.
-const READ_IDLE: Duration = Duration::from_secs(30);
 
 /// How long a connection that came just before a stop may take to say something. Where the sockets
 /// were given, its app was promised not to be refused.
@@ -238,9 +234,6 @@ async fn run_request(
     place: &Place,
     begun: BegunRequest,
 ) -> bool {
-    let mut session = HttpSession::new(Box::new(AppConnection::new(peer.clone())));
-    session.set_pipelining_enabled(true);
-    session.set_read_timeout(Some(READ_IDLE));
     let mut unread = begun.unread;
     let mut _room = None;
     let parsed = match begun.head {
@@ -248,57 +241,30 @@ async fn run_request(
             _room = room;
             let head = unread.split_to(length);
             peer.unread(unread);
-            parse_head(&mut session, head).await
+            AppHead::parse(head.freeze())
         }
         Err(code) => Err(code.into()),
     };
     let cut = gateway.life.cut_signal();
-    if let Err(refusal) = parsed {
-        let downstream = Downstream::without_request(session, peer.clone(), cut);
-        refuse_unread(gateway, downstream, refusal).await;
-        return false;
-    }
+    let head = match parsed {
+        Ok(head) => head,
+        Err(refusal) => {
+            let downstream = Downstream::without_request(peer.clone(), cut);
+            refuse_unread(gateway, downstream, refusal).await;
+            return false;
+        }
+    };
     place.rests(Rest::Asking, ASKING_PATIENCE);
     // An HTTP/1.0 app may wait for the end of the connection.
-    let is_old = session.req_header().version == Version::HTTP_10;
-    let keep = begun.may_stay && !is_old;
-    session.set_server_keepalive(keep.then_some(KEEP_ALIVE.as_secs()));
-    let downstream = Downstream::new(session, peer.clone(), cut).since(begun.free_since);
-    let Some(reusable) = super::serve::serve_request(gateway, downstream, place).await else {
-        return false;
-    };
-    if let (_, Some(behind)) = reusable.into_parts() {
-        peer.unread(behind);
-    }
-    true
-}
-
-/// Has a whole head parsed. The parser has to have read what came, and nothing else: it escapes bytes that no
-/// target may hold, and what it wrote itself would be judged in their place.
-async fn parse_head(session: &mut HttpSession, head: BytesMut) -> Result<(), Refusal> {
-    let came = Bytes::copy_from_slice(&head);
-    session.set_pipelined_prefix(head);
-    match session.read_request().await {
-        Ok(Some(_)) if session.get_headers_raw_bytes() == came => Ok(()),
-        Ok(Some(_)) => Err(Refusal::because(
-            Code::HeadMalformed,
-            "The request target holds a blank, or another byte that no target may: escape it (a space is %20).",
-        )),
-        Err(error) if has_too_many_fields(&error) => Err(Code::HeadTooLarge.into()),
-        Ok(None) | Err(_) => Err(Code::HeadMalformed.into()),
-    }
-}
-
-/// The parser's own bound, which is above ours: it gives up before the fields can be counted.
-fn has_too_many_fields(error: &pingora::Error) -> bool {
-    error.to_string().contains("too many headers")
+    let keeps = begun.may_stay && head.version != Version::HTTP_10;
+    let downstream = Downstream::new(head, keeps, peer.clone(), cut).since(begun.free_since);
+    super::serve::serve_request(gateway, downstream, place).await
 }
 
 /// Too many connections: says so, takes in for a moment what is sent anyway (or the answer would be
 /// lost to a reset), and closes.
 async fn turn_away(gateway: &Gateway, peer: Peer) {
-    let session = HttpSession::new(Box::new(AppConnection::new(peer.clone())));
-    let downstream = Downstream::without_request(session, peer, gateway.life.cut_signal());
+    let downstream = Downstream::without_request(peer, gateway.life.cut_signal());
     let refused = refuse_unread(gateway, downstream, Code::ConnectionsFull.into());
     if timeout(HEAD_DEADLINE, refused).await.is_err() {
         tracing::debug!("a connection above the limit did not take its answer");

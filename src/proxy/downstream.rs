@@ -8,11 +8,13 @@
 //! towards a close-delimited app the connection is reset with one chunk held back. No write outlives
 //! bursar's shutdown by more than a moment.
 
+mod answer_writer;
+pub mod app_head;
 mod chunked;
 pub mod connection;
-pub mod session_stream;
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,13 +22,12 @@ use bytes::{BufMut, Bytes};
 use futures_util::FutureExt;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Version};
-use pingora::http::{RequestHeader, ResponseHeader};
-use pingora::protocols::Stream;
-use pingora::protocols::http::ReusableHttpStream;
-use pingora::protocols::http::v1::server::HttpSession;
-use tokio::io::AsyncReadExt;
+use pingora::http::ResponseHeader;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
+use self::answer_writer::{AnswerWriter, BodyEnd};
+use self::app_head::AppHead;
 use self::chunked::{Chunked, Malformed};
 use crate::proxy::downstream::connection::{Peer, PeerProbe};
 use crate::proxy::life::CutSignal;
@@ -42,19 +43,21 @@ pub struct BodyLost;
 
 /// The app's side of one request.
 pub struct Downstream {
-    session: HttpSession,
+    head: AppHead,
     request: RequestForm,
     /// Since when its connection is free to carry it, on the monotonic clock.
     free_since: Duration,
     client: ClientState,
     peer: Peer,
     cut: CutSignal,
-    framing: BodyEnd,
+    answer: AnswerWriter,
+    /// The connection may carry another request behind this one.
+    keeps: bool,
 }
 
-/// The request as it came in. Its body is read in place of the session, which would keep 64 KiB for that and copy it.
+/// The request as it came in.
 enum RequestForm {
-    /// Its head could not be read: the session has no method or version to ask for.
+    /// Its head could not be read: it has no method or version to ask for.
     Unreadable,
     /// So many bytes of its body are not read.
     Sized { left: usize },
@@ -66,16 +69,8 @@ enum RequestForm {
     },
 }
 
-/// What ends an answer's body.
-enum BodyEnd {
-    /// Its length, or its last chunk.
-    OwnEnd,
-    /// The end of the connection.
-    Connection {
-        /// The chunk that is given when it is known that another one or a clean end follows.
-        held: Option<Bytes>,
-    },
-}
+/// What an app waits for that announced a body and does not send it yet.
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// An app that takes nothing for this long is gone, of what is kept for it as well; what is left of its
 /// stream is drained.
@@ -95,14 +90,10 @@ const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
 // === impl Downstream ===
 
 impl Downstream {
-    pub(super) fn new(mut session: HttpSession, peer: Peer, cut: CutSignal) -> Self {
-        let headers = &session.req_header().headers;
-        let is_chunked = headers.contains_key(TRANSFER_ENCODING);
-        let announced = announced(headers);
-        if is_chunked || announced.is_none() {
-            session.set_server_keepalive(None);
-        }
-        let request = if is_chunked {
+    /// `keeps`: the connection may carry another request behind this one, if the app lets it.
+    pub(super) fn new(head: AppHead, keeps: bool, peer: Peer, cut: CutSignal) -> Self {
+        let announced = announced(&head.headers);
+        let request = if head.headers.contains_key(TRANSFER_ENCODING) {
             RequestForm::Chunked {
                 reader: Chunked::default(),
                 payload: Bytes::new(),
@@ -113,20 +104,24 @@ impl Downstream {
             }
         };
         Self {
+            keeps: keeps && announced.is_some() && !head.closes(),
+            head,
             request,
-            ..Self::over(session, peer, cut)
+            ..Self::without_request(peer, cut)
         }
     }
 
-    fn over(session: HttpSession, peer: Peer, cut: CutSignal) -> Self {
+    /// A connection whose request head could not be read.
+    pub(super) fn without_request(peer: Peer, cut: CutSignal) -> Self {
         Self {
-            session,
+            head: AppHead::default(),
             request: RequestForm::Unreadable,
             free_since: Duration::ZERO,
             client: ClientState::default(),
             peer,
             cut,
-            framing: BodyEnd::OwnEnd,
+            answer: AnswerWriter::new(),
+            keeps: false,
         }
     }
 
@@ -135,20 +130,9 @@ impl Downstream {
         Self { free_since, ..self }
     }
 
-    /// A connection whose request head could not be read.
-    pub(super) fn without_request(mut session: HttpSession, peer: Peer, cut: CutSignal) -> Self {
-        session.set_server_keepalive(None);
-        Self::over(session, peer, cut)
-    }
-
-    /// The parsed head. Only after it was read.
-    pub fn head(&self) -> &RequestHeader {
-        self.session.req_header()
-    }
-
-    /// The head's bytes as they came.
-    pub fn raw_head(&self) -> Bytes {
-        self.session.get_headers_raw_bytes()
+    /// The head; an empty one where none could be read.
+    pub fn head(&self) -> &AppHead {
+        &self.head
     }
 
     /// A base URL without its path, as apps reach this listener. On a Unix socket the host is any.
@@ -179,10 +163,6 @@ impl Downstream {
                     return Err(BodyLost);
                 };
                 *left = left.saturating_sub(came);
-                if *left == 0 {
-                    // The session would wait for it, and end the connection with the answer.
-                    self.session.req_header_mut().remove_header(&CONTENT_LENGTH);
-                }
                 Ok(came)
             }
             RequestForm::Chunked { reader, payload } => {
@@ -203,8 +183,15 @@ impl Downstream {
         self.free_since
     }
 
-    pub fn session(&mut self) -> &mut HttpSession {
-        &mut self.session
+    /// The connection carries no other request behind this one.
+    pub fn ends_connection(&mut self) {
+        self.keeps = false;
+    }
+
+    /// Asks the app for the body that it announced.
+    pub async fn asks_for_body(&mut self) -> Result<(), AppGone> {
+        let asked = self.peer.write_all(CONTINUE).await;
+        asked.map_err(|_| AppGone)
     }
 
     pub fn presence(&self) -> Presence {
@@ -291,31 +278,26 @@ impl Downstream {
         }
     }
 
-    /// Writes a response head. Framing is decided here: a known length stays, HTTP/1.1 without one
-    /// becomes chunked, HTTP/1.0 without one ends with the connection.
-    pub async fn write_head(&mut self, mut head: ResponseHeader) -> Result<(), AppGone> {
+    /// Takes the answer's head, which goes out with the body's first bytes. Framing is decided here: a known
+    /// length stays, HTTP/1.1 without one becomes chunked, HTTP/1.0 without one ends with the connection.
+    pub fn write_head(&mut self, head: &ResponseHeader) -> Result<(), AppGone> {
         if self.presence() == Presence::Gone {
             return Err(AppGone);
         }
-        let bodyless = self.is_bodyless(&head);
-        if !bodyless && !head.headers.contains_key(http::header::CONTENT_LENGTH) {
-            if self.version() == Some(Version::HTTP_10) {
-                self.framing = BodyEnd::Connection { held: None };
-                self.session.set_server_keepalive(None);
-            } else {
-                // pingora's session frames the body by this header and never adds it.
-                let inserted = head.insert_header(http::header::TRANSFER_ENCODING, "chunked");
-                if inserted.is_err() {
-                    return Err(self.lost());
-                }
-            }
-        }
-        let write = self.session.write_response_header(Box::new(head));
-        match bounded(&mut self.cut, timeout(WRITE_TIMEOUT, write)).await {
-            // Nothing is confirmed yet: a head goes out with the body's first bytes.
-            Some(Ok(Ok(()))) => Ok(()),
-            Some(_) => Err(self.lost()),
-            None => Err(self.cut_off()),
+        let length = head.headers.get(CONTENT_LENGTH);
+        let end = match length.map(|length| length.to_str().ok()?.parse().ok()) {
+            _ if self.is_bodyless(head) => BodyEnd::Length { left: 0 },
+            Some(Some(left)) => BodyEnd::Length { left },
+            Some(None) => return Err(self.lost()),
+            None if self.version() == Some(Version::HTTP_10) => BodyEnd::Connection { held: None },
+            None => BodyEnd::LastChunk,
+        };
+        // What follows a body that was not read whole is not read as a request.
+        self.keeps &= matches!(self.request, RequestForm::Sized { left: 0 })
+            && !matches!(end, BodyEnd::Connection { .. });
+        match self.answer.head(head, end, self.keeps) {
+            Some(()) => Ok(()),
+            None => Err(self.lost()),
         }
     }
 
@@ -328,16 +310,12 @@ impl Downstream {
             // An empty chunk would end a chunked body.
             return Ok(Written::Held);
         }
-        let chunk = match &mut self.framing {
-            BodyEnd::OwnEnd => chunk,
-            BodyEnd::Connection { held } => match held.replace(chunk) {
-                Some(earlier) => earlier,
-                None => return Ok(Written::Held),
-            },
+        let Some(chunk) = self.answer.follow(chunk) else {
+            return Ok(Written::Held);
         };
-        let write = timeout(WRITE_TIMEOUT, self.session.write_body(&chunk));
+        let write = timeout(WRITE_TIMEOUT, self.answer.piece(&mut self.peer, &chunk));
         match bounded(&mut self.cut, write).await {
-            Some(Ok(Ok(_))) => self.confirm().await.map(|()| Written::Out),
+            Some(Ok(Ok(()))) => self.confirm().await.map(|()| Written::Out),
             Some(_) => Err(self.lost()),
             None => Err(self.cut_off()),
         }
@@ -345,10 +323,7 @@ impl Downstream {
 
     /// What was taken for writing and waits for its successor.
     pub fn held(&self) -> Option<Bytes> {
-        match &self.framing {
-            BodyEnd::OwnEnd => None,
-            BodyEnd::Connection { held } => held.clone(),
-        }
+        self.answer.held().cloned()
     }
 
     /// Ends the body cleanly. `Ok` means that the whole answer was handed to the app's connection.
@@ -356,17 +331,9 @@ impl Downstream {
         if self.presence() == Presence::Gone {
             return Err(AppGone);
         }
-        let last = match &mut self.framing {
-            BodyEnd::OwnEnd => None,
-            BodyEnd::Connection { held } => held.take(),
-        };
         let write = async {
-            if let Some(last) = last {
-                let written = timeout(WRITE_TIMEOUT, self.session.write_body(&last)).await;
-                written.ok()?.ok()?;
-            }
-            let ended = timeout(WRITE_TIMEOUT, self.session.finish_body()).await;
-            ended.ok()?.ok()?;
+            let ended = timeout(WRITE_TIMEOUT, self.answer.finish(&mut self.peer));
+            ended.await.ok()?.ok()?;
             taken_up(&self.peer).await?;
             self.peer.keeps_no_more();
             Some(())
@@ -386,22 +353,26 @@ impl Downstream {
     /// Breaks the answer off so that no parser takes it for complete.
     pub fn mark_broken(&mut self) {
         self.client.is_lost();
-        if let BodyEnd::Connection { .. } = self.framing {
+        if self.answer.ends_with_connection() {
             self.peer.resets();
         }
     }
 
-    /// The connection for the app's next request, when it can be kept.
-    pub async fn into_reusable(self) -> Option<ReusableHttpStream> {
+    /// Whether the connection can carry the app's next request. If not, its end is said.
+    pub async fn into_reusable(mut self) -> bool {
         if self.presence() == Presence::Gone {
-            return None;
+            return false;
         }
-        self.session.reuse().await.ok().flatten()
+        if !self.keeps {
+            // A peer that has gone already is what shutting down wants.
+            self.peer.shutdown().await.ok();
+        }
+        self.keeps
     }
 
     /// The bare connection, for what comes after an answer that ends it.
-    pub fn into_stream(self) -> Stream {
-        self.session.into_inner()
+    pub fn into_stream(self) -> Peer {
+        self.peer
     }
 
     /// HEAD, 204 and 304 have no body whatever their headers say.
@@ -411,11 +382,11 @@ impl Downstream {
     }
 
     fn version(&self) -> Option<Version> {
-        self.has_head().then(|| self.session.req_header().version)
+        self.has_head().then_some(self.head.version)
     }
 
     fn method(&self) -> Option<&Method> {
-        self.has_head().then(|| &self.session.req_header().method)
+        self.has_head().then_some(&self.head.method)
     }
 
     fn has_head(&self) -> bool {
@@ -492,7 +463,7 @@ async fn taken_up(peer: &Peer) -> Option<()> {
 
 /// Awaits a write; `None` when bursar's shutdown was out of patience first.
 async fn bounded<F: Future>(cut: &mut CutSignal, write: F) -> Option<F::Output> {
-    tokio::pin!(write);
+    let mut write = pin!(write);
     tokio::select! {
         biased;
         written = &mut write => return Some(written),

@@ -14,8 +14,6 @@ mod turn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingora::protocols::http::ReusableHttpStream;
-
 use self::end::Ended;
 use self::prepare::Prepared;
 use self::request::Request;
@@ -45,12 +43,12 @@ use crate::ledger::entry::{EntryId, EntryKey, Intent, KeyOrigin};
 use crate::places::{Place, Rest};
 use crate::protocol::routes::{AnswerKind, Costs};
 
-/// One request, from its head to its last byte. Returns the connection when it can be kept.
+/// One request, from its head to its last byte. Whether its connection can be kept.
 pub(super) async fn serve_request(
     gateway: &Arc<Gateway>,
     mut downstream: Downstream,
     place: &Place,
-) -> Option<ReusableHttpStream> {
+) -> bool {
     let _in_flight = InFlight::enter(&gateway.life, &gateway.metrics);
     let arrived = gateway.clock.monotonic();
     let entry_id = gateway.ledger.new_entry_id();
@@ -85,7 +83,7 @@ pub(super) async fn serve_request(
     };
     // Until here nothing was done, and the connection may have given way.
     if !place.serves() {
-        return None;
+        return false;
     }
     let request = Request {
         gateway,
@@ -108,7 +106,7 @@ pub(super) async fn serve_request(
     } else {
         // Whatever was given was not given to its end.
         downstream.mark_broken();
-        None
+        false
     }
 }
 
@@ -380,7 +378,7 @@ async fn serve_local(
     answer: &LocalAnswer,
     entry_id: EntryId,
     arrived: Duration,
-) -> Option<ReusableHttpStream> {
+) -> bool {
     let (status, written) = own::send_local(&mut downstream, answer, entry_id).await;
     report(
         gateway,
@@ -399,7 +397,7 @@ async fn serve_local(
         place.rests(Rest::Leaving, Duration::ZERO);
         downstream.into_reusable().await
     } else {
-        None
+        false
     }
 }
 
@@ -412,7 +410,7 @@ async fn turn_down(
     admitted: Option<&Admitted>,
     entry_id: EntryId,
     arrived: Duration,
-) -> Option<ReusableHttpStream> {
+) -> bool {
     let took = gateway.clock.monotonic().saturating_sub(arrived);
     report_refusal(gateway, &refusal, admitted, entry_id, took);
     let framing_is_clear = !matches!(
@@ -434,5 +432,5 @@ async fn turn_down(
         () = discard => {}
         () = cut.wait() => {}
     }
-    None
+    false
 }

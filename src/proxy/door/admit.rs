@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, EXPECT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
-use pingora::http::RequestHeader;
 
 use self::head::{Framing, RequestLine};
 pub use self::web::{AllowedOrigin, LocalAnswer};
@@ -28,6 +27,7 @@ use crate::protocol::names::{
 };
 use crate::protocol::routes::{BodyForm, Lookup, Route};
 use crate::proxy::downstream::Downstream;
+use crate::proxy::downstream::app_head::AppHead;
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settings::Settings;
 
@@ -92,10 +92,9 @@ pub fn admit(
     downstream: &Downstream,
     now: Duration,
 ) -> Result<Inbound, Refusal> {
-    let raw_head = downstream.raw_head();
     let header = downstream.head();
-    let framing = Framing::read(&raw_head, header.version)?;
-    let line = RequestLine::read(&raw_head)?;
+    let framing = Framing::read(&header.raw, header.version)?;
+    let line = RequestLine::read(&header.raw)?;
     web::check_host(header, &settings.config.listen.allowed_hosts)?;
     let origin = web::check_origin(&header.headers, &settings.config.listen.allowed_origins)?;
     if header.method == Method::OPTIONS {
@@ -279,7 +278,7 @@ fn is_marked_retry(headers: &HeaderMap) -> bool {
 
 /// "A server that receives a 100-continue expectation in an HTTP/1.0 request MUST ignore" it: the app
 /// would take the 100 for its answer.
-fn expects_continue(header: &RequestHeader) -> bool {
+fn expects_continue(header: &AppHead) -> bool {
     let is_expected = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
     header.version == Version::HTTP_11 && header.headers.get(EXPECT).is_some_and(is_expected)
 }

@@ -199,10 +199,9 @@ async fn read_whole(
     };
     let mut share = None;
     if admitted.expects_continue {
-        let session = downstream.session();
         // An app may send its body or leave it out: nothing behind it is taken for a request.
-        session.set_server_keepalive(None);
-        if session.write_continue_response().await.is_err() {
+        downstream.ends_connection();
+        if downstream.asks_for_body().await.is_err() {
             return Err(Code::BodyBroken.into());
         }
     }

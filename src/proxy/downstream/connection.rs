@@ -197,17 +197,32 @@ impl PeerState {
     }
 
     /// Writes, or keeps what its app does not take now.
-    fn poll_out(&mut self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_out(
+        &mut self,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         if self.poll_kept(cx)?.is_ready() {
-            let written = Pin::new(&mut self.socket).poll_write(cx, buf);
+            let written = Pin::new(&mut self.socket).poll_write_vectored(cx, bufs);
             if let Poll::Ready(written) = written {
                 return Poll::Ready(written.inspect(|went| self.has_gone(*went)));
             }
         }
-        match self.kept.as_mut().map(|kept| kept.take(buf)) {
-            Some(taken) if taken > 0 => Poll::Ready(Ok(taken)),
+        let Some(kept) = &mut self.kept else {
             // The socket wakes.
-            Some(_) | None => Poll::Pending,
+            return Poll::Pending;
+        };
+        let mut taken = 0;
+        for buf in bufs {
+            let of_this = kept.take(buf);
+            taken += of_this;
+            if of_this < buf.len() {
+                break;
+            }
+        }
+        match taken {
+            0 => Poll::Pending,
+            taken => Poll::Ready(Ok(taken)),
         }
     }
 
@@ -451,7 +466,7 @@ impl AsyncWrite for Peer {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.0.lock().poll_out(cx, buf)
+        self.0.lock().poll_out(cx, &[io::IoSlice::new(buf)])
     }
 
     fn poll_write_vectored(
@@ -459,16 +474,7 @@ impl AsyncWrite for Peer {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let mut shared = self.0.lock();
-        if shared.kept.is_none() {
-            let written = Pin::new(&mut shared.socket).poll_write_vectored(cx, bufs);
-            return written.map_ok(|went| {
-                shared.has_gone(went);
-                went
-            });
-        }
-        let first = bufs.iter().find(|buf| !buf.is_empty());
-        shared.poll_out(cx, first.map_or(&[], |buf| &**buf))
+        self.0.lock().poll_out(cx, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {

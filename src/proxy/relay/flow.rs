@@ -332,10 +332,7 @@ impl Flow<'_, '_> {
     async fn write(&mut self, head: Option<Arc<ResponseHeader>>, piece: Bytes) -> Event {
         let downstream = &mut *self.relay.app.downstream;
         if let Some(head) = head
-            && downstream
-                .write_head(ResponseHeader::clone(&head))
-                .await
-                .is_err()
+            && downstream.write_head(&head).is_err()
         {
             return self.lost();
         }

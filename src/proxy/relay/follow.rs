@@ -59,7 +59,7 @@ pub async fn follow(
                     downstream.keeps(&follower.purchase().request_key.app);
                 }
                 let mut head = ResponseHeader::clone(&head);
-                if mark(&mut head, entry).is_err() || downstream.write_head(head).await.is_err() {
+                if mark(&mut head, entry).is_err() || downstream.write_head(&head).is_err() {
                     FollowEvent::Lost
                 } else {
                     FollowEvent::Did

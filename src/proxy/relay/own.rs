@@ -90,7 +90,7 @@ pub async fn send_refusal(
     refusal: &Refusal,
     entry: EntryId,
 ) -> (Downstream, bool) {
-    downstream.session().set_server_keepalive(None);
+    downstream.ends_connection();
     let written = give_refusal(&mut downstream, refusal, entry, None).await;
     (downstream, written)
 }
@@ -104,7 +104,7 @@ pub async fn give_refusal(
     adopted: Option<EntryId>,
 ) -> bool {
     if refusal.code.ends_connection() {
-        downstream.session().set_server_keepalive(None);
+        downstream.ends_connection();
     }
     let answer = refusal_answer(refusal).and_then(|(mut head, body)| {
         mark(&mut head, entry, adopted, None)?;
@@ -152,7 +152,7 @@ pub async fn send_local(
 
 async fn send(downstream: &mut Downstream, head: ResponseHeader, body: Bytes) -> bool {
     let bodyless = downstream.is_bodyless(&head);
-    if downstream.write_head(head).await.is_err() {
+    if downstream.write_head(&head).is_err() {
         return false;
     }
     if !bodyless && downstream.write_chunk(body).await.is_err() {

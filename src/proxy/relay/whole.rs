@@ -151,7 +151,7 @@ pub(super) async fn give_refusal(relay: &mut Relay<'_>, refusal: &Refusal) -> bo
     };
     relay.say_whether_to_retry(&mut head, refusal.should_retry());
     if refusal.code.ends_connection() {
-        relay.app.downstream.session().set_server_keepalive(None);
+        relay.app.downstream.ends_connection();
     }
     give_whole(relay, head, body).await
 }
@@ -203,7 +203,7 @@ async fn write_whole(
     let downstream = &mut *relay.app.downstream;
     let purchase = relay.app.purchase.as_deref().filter(|_| is_answer);
     let write = async {
-        downstream.write_head(head.clone()).await?;
+        downstream.write_head(head)?;
         if !bodyless {
             downstream.write_chunk(body.clone()).await?;
         }

@@ -4,9 +4,9 @@
 
 use http::header::{ACCESS_CONTROL_REQUEST_METHOD, HOST, ORIGIN};
 use http::{HeaderMap, HeaderValue, Version};
-use pingora::http::RequestHeader;
 
 use crate::protocol::browser::{is_host, is_known_host, is_made_by_a_page};
+use crate::proxy::downstream::app_head::AppHead;
 use crate::proxy::refuse::{Code, Refusal};
 
 /// An origin that the config lists, as the app sent it.
@@ -24,7 +24,7 @@ pub enum LocalAnswer {
 }
 
 /// Exact allow-list. A missing Host was refused before, except on HTTP/1.0, which no browser sends.
-pub fn check_host(header: &RequestHeader, allowed_hosts: &[String]) -> Result<(), Refusal> {
+pub fn check_host(header: &AppHead, allowed_hosts: &[String]) -> Result<(), Refusal> {
     let Some(value) = header.headers.get(HOST) else {
         return match header.version {
             Version::HTTP_10 => Ok(()),

@@ -1,15 +1,16 @@
 //! Hosts and origins.
 
 use http::header::{ACCESS_CONTROL_REQUEST_METHOD, HOST, ORIGIN};
-use http::{HeaderMap, HeaderValue, Method};
-use pingora::http::RequestHeader;
+use http::{HeaderMap, HeaderValue};
 
 use super::{check_host, check_origin, preflight};
+use crate::proxy::downstream::app_head::AppHead;
 use crate::proxy::refuse::Code;
 
 fn host(value: &str) -> Result<(), Code> {
-    let mut header = RequestHeader::build(Method::GET, b"/", None).expect("a plain head");
-    header.insert_header(HOST, value).expect("a plain value");
+    let mut header = AppHead::default();
+    let value = HeaderValue::from_str(value).expect("a plain value");
+    header.headers.insert(HOST, value);
     check_host(&header, &["gateway.lan".to_owned()]).map_err(|refusal| refusal.code)
 }
 
