@@ -93,9 +93,8 @@ impl<'a> ClientWatch<'a> {
         self.downstream.head().method == Method::HEAD
     }
 
-    /// Awaits something of the service's.
-    pub async fn attend<F: Future>(&mut self, future: F) -> Result<F::Output, Cut> {
-        tokio::pin!(future);
+    /// Awaits something of the service's. It is pinned by the caller: these futures are large.
+    pub async fn attend<F: Future + Unpin>(&mut self, mut future: F) -> Result<F::Output, Cut> {
         let cut = &mut self.cut;
         if self.downstream.presence() == Presence::Here {
             tokio::select! {
@@ -115,7 +114,7 @@ impl<'a> ClientWatch<'a> {
 
     /// The same where it is only worth waiting as long as the app is there: `None` when it left.
     /// What was awaited must bear to be dropped.
-    pub async fn attend_while_here<F: Future>(
+    pub async fn attend_while_here<F: Future + Unpin>(
         &mut self,
         future: F,
     ) -> Result<Option<F::Output>, Cut> {
@@ -136,9 +135,9 @@ impl<'a> ClientWatch<'a> {
 
     /// The same for an app whose input has ended, as long as its connection is not broken: `None` when
     /// that shows. A refusal of what was written before may arrive behind the end of input.
-    pub async fn attend_unless_broken<F: Future>(
+    pub async fn attend_unless_broken<F: Future + Unpin>(
         &mut self,
-        future: F,
+        mut future: F,
     ) -> Result<Option<F::Output>, Cut> {
         if self.downstream.presence() == Presence::Gone {
             return self.attend(future).await.map(Some);
@@ -146,7 +145,6 @@ impl<'a> ClientWatch<'a> {
         if self.cut.is_given() {
             return Err(Cut);
         }
-        tokio::pin!(future);
         let mut looks = tokio::time::interval(BROKEN_LOOK);
         loop {
             tokio::select! {

@@ -7,6 +7,7 @@
 pub mod place;
 pub mod words;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -205,13 +206,13 @@ impl Dispatch<'_> {
         self.unreached = None;
         let settings = Arc::clone(&app.settings);
         self.place.sends();
-        let attempt = async {
+        let attempt = pin!(async {
             let fresh_connection = self.outgoing.fresh_connection || repeat.fresh_connection;
             let (connections, peers) = (&settings.connections, &settings.peers);
             let attempt = exchange::attempt(connections, peers, self.outgoing, fresh_connection);
             // It is large, and goes from hand to hand from here on.
             attempt.await.map(Box::new)
-        };
+        });
         let answering = app.attend(attempt).await;
         match answering {
             Err(Cut) => {
@@ -268,7 +269,8 @@ impl Dispatch<'_> {
         let mut unread_since = UnreadSince::default();
         let limit = self.outgoing.read_timeout;
         loop {
-            let chunk = match app.attend(answering.next_chunk()).await {
+            let read = app.attend(pin!(answering.next_chunk())).await;
+            let chunk = match read {
                 Ok(chunk) => chunk,
                 Err(Cut) => {
                     let head = Some(&answering.head);
@@ -354,9 +356,9 @@ impl Dispatch<'_> {
         } else if bodyless {
             Ok(Some(Bytes::new()))
         } else if is_followed_up {
-            app.attend(answering.read_small_body()).await
+            app.attend(pin!(answering.read_small_body())).await
         } else {
-            app.attend(answering.read_body(WHOLE_BYTES_MAX)).await
+            app.attend(pin!(answering.read_body(WHOLE_BYTES_MAX))).await
         };
         let is_json = |body: &Bytes| serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
         let wall_ms = self.gateway.clock.wall_ms();
@@ -443,9 +445,8 @@ impl Dispatch<'_> {
         let Some(head) = head.filter(|_| self.route.is_metered()) else {
             return Vec::new();
         };
-        let settings = &self.settings;
-        let clean = |line: &[u8]| settings.key.redacted(line);
-        ReceiptLines::of_headers(&settings.names, &head.headers, clean).into_vec()
+        let Settings { names, key, .. } = &*self.settings;
+        ReceiptLines::of_headers(names, &heads::without_key(&head.headers, key)).into_vec()
     }
 
     /// Waits between attempts.
@@ -455,10 +456,11 @@ impl Dispatch<'_> {
         wait: Duration,
     ) -> Result<AttemptEvent, Cut> {
         let began = self.gateway.clock.monotonic();
+        let nap = pin!(tokio::time::sleep(wait));
         let rested = tokio::select! {
             biased;
             halt = self.halted() => AttemptEvent::Halted(halt),
-            rested = app.attend(tokio::time::sleep(wait)) => {
+            rested = app.attend(nap) => {
                 rested?;
                 AttemptEvent::Waited
             }
@@ -475,10 +477,11 @@ impl Dispatch<'_> {
         while_here: bool,
     ) -> Result<AttemptEvent, Cut> {
         let began = self.gateway.clock.monotonic();
-        let enter = self
-            .gateway
-            .queue
-            .enter(&self.app, Priority::Again, self.retries.deadline());
+        let enter = pin!(self.gateway.queue.enter(
+            &self.app,
+            Priority::Again,
+            self.retries.deadline()
+        ));
         let entered = async {
             if while_here {
                 app.attend_while_here(enter).await

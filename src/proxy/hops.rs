@@ -8,7 +8,6 @@
 //! header is passed on where it is ids, and nowhere else.
 
 use std::net::{IpAddr, UdpSocket};
-use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue};
 
@@ -19,7 +18,7 @@ use crate::protocol::names::X_BURSAR_VIA;
 /// This process among the bursars that a request passes.
 #[derive(Clone, Debug)]
 pub struct Hops {
-    own: Arc<str>,
+    own: HeaderValue,
 }
 
 /// Bursars in a row. More are a circle of others.
@@ -33,33 +32,31 @@ const ID_DIGITS: usize = 32;
 impl Hops {
     /// `id` is no other process's.
     pub fn new(id: EntryId) -> Self {
+        let own = HeaderValue::from_str(&id.0.simple().to_string());
+        debug_assert!(own.is_ok(), "an id is hexadecimal");
         Self {
-            own: Arc::from(id.0.simple().to_string()),
+            own: own.unwrap_or_else(|_| HeaderValue::from_static("")),
         }
     }
 
-    /// The ids that a request goes on with, or why it does not.
-    pub fn of(&self, headers: &HeaderMap) -> Result<Vec<String>, Refusal> {
-        let mut ids: Vec<String> = headers
-            .get_all(X_BURSAR_VIA)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(','))
-            .map(str::trim)
-            .filter(|id| id.len() == ID_DIGITS && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
-            .map(str::to_owned)
-            .collect();
-        if ids.len() >= HOPS_MAX || ids.iter().any(|id| **id == *self.own) {
+    /// The header that a request goes on with, or why it does not.
+    pub fn of(&self, headers: &HeaderMap) -> Result<HeaderValue, Refusal> {
+        let mut ids = Vec::new();
+        for value in headers.get_all(X_BURSAR_VIA) {
+            let among = value.as_bytes().split(|byte| *byte == b',');
+            let is_id = |id: &&[u8]| id.len() == ID_DIGITS && id.iter().all(u8::is_ascii_hexdigit);
+            ids.extend(among.map(<[u8]>::trim_ascii).filter(is_id));
+        }
+        let own = self.own.as_bytes();
+        if ids.len() >= HOPS_MAX || ids.contains(&own) {
             return Err(Code::UpstreamLoop.into());
         }
-        ids.push(self.own.to_string());
-        Ok(ids)
+        if ids.is_empty() {
+            return Ok(self.own.clone());
+        }
+        ids.push(own);
+        HeaderValue::from_bytes(&ids.join(&b", "[..])).map_err(|_| Code::Internal.into())
     }
-}
-
-/// The header's value.
-pub fn value(ids: &[String]) -> Option<HeaderValue> {
-    HeaderValue::from_str(&ids.join(", ")).ok()
 }
 
 /// Whether an address is one of this machine's interfaces; every one is where the kernel lets a program bind

@@ -12,7 +12,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use pingora::http::RequestHeader;
 
 use super::door::admit::Admitted;
-use super::hops;
 use super::settings::Settings;
 use super::upstream::heads::{HeadError, is_hop_by_hop, nominated};
 use crate::protocol::names::{IDEMPOTENCY_KEY, X_BURSAR_VIA};
@@ -48,6 +47,9 @@ const FOREIGN_PREFIXES: [&str; 7] = [
     "x-envoy-",
     "proxy-",
 ];
+
+/// Room for the headers that are set here.
+const OWN_FIELDS: usize = 6;
 
 /// Request headers that are not the app's to send, or that are set here.
 fn is_ours_to_set(name: &HeaderName) -> bool {
@@ -89,8 +91,10 @@ pub fn request_head(
         "{}{}",
         settings.config.upstream.base_url.path_prefix, admitted.target
     );
-    let mut head = RequestHeader::build_no_case(admitted.method.clone(), target.as_bytes(), None)
-        .map_err(|_| HeadError)?;
+    let room = app_headers.len() + OWN_FIELDS;
+    let mut head =
+        RequestHeader::build_no_case(admitted.method.clone(), target.as_bytes(), Some(room))
+            .map_err(|_| HeadError)?;
     let dropped = nominated(app_headers);
     let names = &settings.names;
     for (name, value) in app_headers {
@@ -124,7 +128,7 @@ pub fn request_head(
     )?;
     // Comments and body fields of a compressed answer could not be read.
     set(ACCEPT_ENCODING, HeaderValue::from_static("identity"))?;
-    set(X_BURSAR_VIA, hops::value(&admitted.hops).ok_or(HeadError)?)?;
+    set(X_BURSAR_VIA, admitted.hops.clone())?;
     if let Some(key) = key {
         let value = HeaderValue::from_str(key).map_err(|_| HeadError)?;
         set(IDEMPOTENCY_KEY, value)?;
@@ -145,7 +149,7 @@ pub fn own_head(settings: &Settings, target: &str) -> Result<RequestHeader, Head
     let hops = settings.hops.of(&HeaderMap::new()).map_err(|_| HeadError)?;
     for (name, value) in [
         (HOST, host),
-        (X_BURSAR_VIA, hops::value(&hops).ok_or(HeadError)?),
+        (X_BURSAR_VIA, hops),
         (ACCEPT, HeaderValue::from_static("application/json")),
         (ACCEPT_ENCODING, HeaderValue::from_static("identity")),
     ] {

@@ -335,9 +335,9 @@ impl Gathered {
         match cost {
             Reported::Value(cost) => {
                 let line = format!("body cost_micro_usd: {}", cost.get());
-                self.lines.push(line.as_bytes());
+                self.lines.push(&[line.as_bytes()]);
             }
-            Reported::Malformed => self.lines.push(b"body cost_micro_usd: not an amount"),
+            Reported::Malformed => self.lines.push(&[b"body cost_micro_usd: not an amount"]),
             Reported::Absent => {}
         }
     }

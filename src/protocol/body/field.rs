@@ -1,6 +1,7 @@
 //! Values of single JSON fields, read leniently: a field of an unexpected type counts as missing,
 //! and the rest of the body is still read.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -18,7 +19,7 @@ struct WantedMembers<W, T> {
     take: T,
 }
 
-/// Judges a key while it is parsed, so that only a wanted key is copied.
+/// Judges a key while it is parsed, so that only a wanted key with escapes is copied.
 struct WantedKey<'a, W>(&'a W);
 
 /// Hands each member of the JSON object `json` whose key is wanted to `take`; a key that occurs twice comes
@@ -69,22 +70,26 @@ impl<'de, W: Fn(&str) -> bool, T: FnMut(&str, &'de RawValue)> Visitor<'de> for W
 // === impl WantedKey ===
 
 impl<'de, W: Fn(&str) -> bool> DeserializeSeed<'de> for WantedKey<'_, W> {
-    type Value = Option<String>;
+    type Value = Option<Cow<'de, str>>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
-impl<W: Fn(&str) -> bool> Visitor<'_> for WantedKey<'_, W> {
-    type Value = Option<String>;
+impl<'de, W: Fn(&str) -> bool> Visitor<'de> for WantedKey<'_, W> {
+    type Value = Option<Cow<'de, str>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a key")
     }
 
+    fn visit_borrowed_str<E: de::Error>(self, key: &'de str) -> Result<Self::Value, E> {
+        Ok((self.0)(key).then_some(Cow::Borrowed(key)))
+    }
+
     fn visit_str<E: de::Error>(self, key: &str) -> Result<Self::Value, E> {
-        Ok((self.0)(key).then(|| key.to_owned()))
+        Ok((self.0)(key).then(|| Cow::Owned(key.to_owned())))
     }
 }
 

@@ -23,13 +23,8 @@ pub struct ReceiptLines(Vec<String>);
 // === impl ReceiptLines ===
 
 impl ReceiptLines {
-    /// The receipt fields of a head, in a fixed order. `clean` removes what may not be kept, and
-    /// returns `None` for a line without any such part.
-    pub fn of_headers(
-        names: &ServiceNames,
-        headers: &HeaderMap,
-        clean: impl Fn(&[u8]) -> Option<Vec<u8>>,
-    ) -> Self {
+    /// The receipt fields of a head, in a fixed order. What may not be kept was struck out of it.
+    pub fn of_headers(names: &ServiceNames, headers: &HeaderMap) -> Self {
         let mut lines = Self::default();
         let receipt_names: [&HeaderName; 8] = [
             &names.billed,
@@ -43,8 +38,7 @@ impl ReceiptLines {
         ];
         for name in receipt_names {
             for value in headers.get_all(name) {
-                let line = [name.as_str().as_bytes(), b": ", value.as_bytes()].concat();
-                lines.push(&clean(&line).unwrap_or(line));
+                lines.push(&[name.as_str().as_bytes(), b": ", value.as_bytes()]);
             }
         }
         lines
@@ -61,13 +55,12 @@ impl ReceiptLines {
         .into_iter()
         .any(|known| **known == *name);
         if is_receipt {
-            let line = [b": ", name, b" ", value].concat();
-            self.push(&line);
+            self.push(&[b": ", name, b" ", value]);
         }
     }
 
-    /// Takes a line. What is not printable ASCII is written as `\xNN`.
-    pub fn push(&mut self, line: &[u8]) {
+    /// Takes a line, whose parts these are. What is not printable ASCII is written as `\xNN`.
+    pub fn push(&mut self, parts: &[&[u8]]) {
         if self.0.len() > LINES_MAX {
             return;
         }
@@ -75,8 +68,10 @@ impl ReceiptLines {
             self.0.push(MORE.to_owned());
             return;
         }
-        let mut shown = String::with_capacity(line.len());
-        line.iter().for_each(|byte| write_shown(&mut shown, *byte));
+        let length = parts.iter().map(|part| part.len()).sum();
+        let mut shown = String::with_capacity(length);
+        let bytes = parts.iter().copied().flatten();
+        bytes.for_each(|byte| write_shown(&mut shown, *byte));
         if shown.len() > LINE_CHARS_MAX {
             // All of it is ASCII, so every index is a character boundary.
             shown.truncate(LINE_CHARS_MAX - CUT.len());

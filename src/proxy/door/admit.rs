@@ -57,8 +57,8 @@ pub struct Admitted {
     pub content_length: Option<u64>,
     pub expects_continue: bool,
     pub origin: Option<AllowedOrigin>,
-    /// Ids of the bursars that it has passed, this one at the end.
-    pub hops: Vec<String>,
+    /// Ids of the bursars that it has passed, this one at the end, as their header has them.
+    pub hops: HeaderValue,
 }
 
 /// What the door decided.

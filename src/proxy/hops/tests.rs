@@ -19,7 +19,9 @@ fn passed(lines: &[String]) -> Result<Vec<String>, Code> {
         headers.append(X_BURSAR_VIA, line.parse().expect("a value"));
     }
     let hops = Hops::new(EntryId(Uuid::from_u128(OWN)));
-    hops.of(&headers).map_err(|refusal| refusal.code)
+    let value = hops.of(&headers).map_err(|refusal| refusal.code)?;
+    let ids = value.to_str().expect("printable").split(", ");
+    Ok(ids.map(str::to_owned).collect())
 }
 
 #[test]

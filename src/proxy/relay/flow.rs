@@ -272,33 +272,28 @@ impl Flow<'_, '_> {
                 let displaced = place.map(Drained::displaced);
                 let purchase = self.relay.app.purchase.as_ref();
                 let follower = purchase.filter(|_| wait == Wait::WhileFollowed).cloned();
-                let chunk = async {
+                let chunk = pin!(async {
                     tokio::select! {
                         biased;
                         () = of(displaced) => None,
                         () = of(follower.as_ref().map(|purchase| purchase.unfollowed())) => None,
                         read = self.incoming.next(&mut flowing.answering) => Some(read),
                     }
-                };
+                });
                 let app = &mut self.relay.app;
-                // `None` in either place: the reader has changed.
                 let read = match (presence, wait) {
-                    (Presence::Here, _) => app.attend_while_here(chunk).await,
+                    (Presence::Here, _) => Ok(app.attend_while_here(chunk).await),
                     (_, Wait::AtMost(limit)) => {
-                        match timeout(limit, app.attend_unless_broken(chunk)).await {
-                            Ok(read) => read,
-                            Err(_) => {
-                                self.service_took(before, answer, presence);
-                                return Event::TimeUp;
-                            }
-                        }
+                        timeout(limit, app.attend_unless_broken(chunk)).await
                     }
-                    (_, _) => app.attend_unless_broken(chunk).await,
+                    (_, _) => Ok(app.attend_unless_broken(chunk).await),
                 };
-                match read.map(Option::flatten) {
-                    Ok(Some(read)) => Moved::Read(read),
-                    Ok(None) => Moved::Changed,
-                    Err(Cut) => Moved::Stopped,
+                // `None` in either place: the reader has changed.
+                match read.map(|read| read.map(Option::flatten)) {
+                    Ok(Ok(Some(read))) => Moved::Read(read),
+                    Ok(Ok(None)) => Moved::Changed,
+                    Ok(Err(Cut)) => Moved::Stopped,
+                    Err(_) => Moved::TimeUp,
                 }
             }
         };

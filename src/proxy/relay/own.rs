@@ -201,7 +201,7 @@ fn own_head(
 }
 
 fn bare_head(status: StatusCode) -> Result<ResponseHeader, HeadError> {
-    let mut head = ResponseHeader::build(status, None).map_err(|_| HeadError)?;
+    let mut head = ResponseHeader::build_no_case(status, None).map_err(|_| HeadError)?;
     set(
         &mut head,
         &CACHE_CONTROL,

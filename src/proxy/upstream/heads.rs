@@ -9,7 +9,7 @@ use http::header::{
     ALT_SVC, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, LOCATION,
     SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Uri, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, Uri, Version};
 use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::peers::Peers;
@@ -22,6 +22,9 @@ const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection")
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
 const REFRESH: HeaderName = HeaderName::from_static("refresh");
+
+/// Room for what bursar says about an answer.
+const OWN_FIELDS: usize = 6;
 
 /// A head that cannot be written.
 #[derive(Debug)]
@@ -81,7 +84,11 @@ pub fn answer_head(
     keep_length: bool,
     key: &ApiKey,
 ) -> Result<ResponseHeader, HeadError> {
-    let mut head = ResponseHeader::build(upstream.status, None).map_err(|_| HeadError)?;
+    let (mut head, ()) = Response::new(()).into_parts();
+    head.status = upstream.status;
+    head.headers
+        .try_reserve(upstream.headers.len() + OWN_FIELDS)
+        .map_err(|_| HeadError)?;
     let dropped = nominated(&upstream.headers);
     for (name, value) in &upstream.headers {
         let stays = !is_hop_by_hop(name)
@@ -97,15 +104,15 @@ pub fn answer_head(
         } else {
             value.clone()
         };
-        head.append_header(name.clone(), value)
-            .map_err(|_| HeadError)?;
+        head.headers.append(name, value);
     }
     // Said twice, or as a list, it was one length: pingora takes no two.
     if let Some(length) = content_length(&upstream.headers).filter(|_| keep_length) {
-        head.insert_header(CONTENT_LENGTH, length)
-            .map_err(|_| HeadError)?;
+        head.headers
+            .insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
-    Ok(head)
+    // Without a map of how each name is spelt.
+    Ok(ResponseHeader::from(head))
 }
 
 fn content_length(headers: &HeaderMap) -> Option<u64> {
@@ -159,3 +166,6 @@ fn media_type(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(CONTENT_TYPE)?.to_str().ok()?;
     Some(value.split(';').next().unwrap_or(value).trim())
 }
+
+#[cfg(test)]
+mod tests;
