@@ -1,10 +1,9 @@
 //! Connections of apps: accept, wait for a request, read its head under one total deadline, hand it
-//! to [`super::serve`], and keep the connection for the next one. The parser is given a whole head, and what
-//! it made of it is compared with what came.
+//! to [`super::serve`], and keep the connection for the next one.
 //!
 //! Why our own accept loop and not pingora's listening service: that one panics when a bind fails,
 //! hides the bound port, and has no safe way to reset a connection, which a break towards a
-//! close-delimited app needs (docs/pingora.md). HTTP/1.1 itself is pingora's server session.
+//! close-delimited app needs (docs/pingora.md).
 //!
 //! Promise: idle connections live at least 75 s, unless all places are taken, and end at shutdown; a head
 //! that drips is answered 408, and one without end 431; connections are bounded, and so are those that are

@@ -1,5 +1,4 @@
-//! Reading a request head off a connection, before a parser sees it. pingora's parser escapes bytes that no target
-//! may hold and goes on with what it wrote itself: what it gives for the head is then not what came.
+//! Reading a request head off a connection, before a parser sees it.
 //!
 //! Promise: a head is bounded while it is read, each of them and all together, and a first line that can be none is
 //! not waited for.

@@ -33,7 +33,7 @@ pub enum Socket {
     Unix(UnixStream),
 }
 
-/// The app's end of a connection, shared by the session that reads and writes it and by the task that
+/// The app's end of a connection, shared by the request that reads and writes it and by the task that
 /// waits for the app to leave. The session alone does not notice: behind bytes of a next request it
 /// reads no further.
 ///
@@ -52,7 +52,7 @@ struct PeerState {
     socket: Socket,
     /// An answer could not be completed, and closing would look complete.
     resets: bool,
-    /// What the app sent behind a head, or was read while it was watched, and not yet by the session.
+    /// What the app sent behind a head, or was read while it was watched, and is not read yet.
     ahead: BytesMut,
     /// What the app has not taken. `None`: nothing is kept, and a write waits for the app.
     kept: Option<Kept>,
@@ -63,7 +63,7 @@ struct PeerState {
 /// How much is read at once behind a request.
 const AHEAD_READ_BYTES: usize = 1024;
 
-/// Most that is read ahead of the session. An app that sends more behind a request may have left unseen,
+/// Most that is read ahead of the request. An app that sends more behind a request may have left unseen,
 /// and is suspected of it.
 const AHEAD_BYTES_MAX: usize = PLACE_BYTES;
 
@@ -371,7 +371,7 @@ impl Peer {
     }
 
     /// Resolves once the app's input ends, or with an error once the connection is broken. What
-    /// comes before is kept for the session. Not to be awaited while the session reads.
+    /// comes before is kept for the request. Not to be awaited while the request reads.
     pub async fn left(&self) -> io::Result<()> {
         std::future::poll_fn(|cx| self.poll_left(cx)).await
     }

@@ -1,4 +1,4 @@
-//! Framing and request line, judged on the raw bytes of the head. pingora's parser is lenient in
+//! Framing and request line, judged on the raw bytes of the head. The parser (httparse) is lenient in
 //! places (bare LF, folded lines, lists and duplicates of Content-Length, a Content-Length beside
 //! Transfer-Encoding), and two parsers that read one request differently are how requests are smuggled.
 
