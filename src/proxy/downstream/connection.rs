@@ -34,7 +34,7 @@ pub enum Socket {
 }
 
 /// The app's end of a connection, shared by the request that reads and writes it and by the task that
-/// waits for the app to leave. The session alone does not notice: behind bytes of a next request it
+/// waits for the app to leave. Reading alone does not show it: behind bytes of a next request it
 /// reads no further.
 ///
 /// Linux answers every read behind a FIN with an end of input, also after the peer has refused what
