@@ -188,8 +188,10 @@ impl Downstream {
         self.keeps = false;
     }
 
-    /// Asks the app for the body that it announced.
+    /// Asks the app for the body that it announced. Its connection ends with the answer: this is said before the
+    /// body was checked.
     pub async fn asks_for_body(&mut self) -> Result<(), AppGone> {
+        self.keeps = false;
         let asked = self.peer.write_all(CONTINUE).await;
         asked.map_err(|_| AppGone)
     }
