@@ -308,15 +308,19 @@ impl Downstream {
         if self.presence() == Presence::Gone {
             return Err(AppGone);
         }
-        if chunk.is_empty() {
-            // An empty chunk would end a chunked body.
-            return Ok(Written::Held);
-        }
-        let Some(chunk) = self.answer.follow(chunk) else {
-            return Ok(Written::Held);
+        // An empty chunk would end a chunked body.
+        let chunk = (!chunk.is_empty())
+            .then(|| self.answer.follow(chunk))
+            .flatten();
+        let write = async {
+            match &chunk {
+                Some(chunk) => self.answer.piece(&mut self.peer, chunk).await,
+                // The app has the head, whatever it waits for.
+                None => self.answer.flush(&mut self.peer).await,
+            }
         };
-        let write = timeout(WRITE_TIMEOUT, self.answer.piece(&mut self.peer, &chunk));
-        match bounded(&mut self.cut, write).await {
+        match bounded(&mut self.cut, timeout(WRITE_TIMEOUT, write)).await {
+            Some(Ok(Ok(()))) if chunk.is_none() => Ok(Written::Held),
             Some(Ok(Ok(()))) => self.confirm().await.map(|()| Written::Out),
             Some(_) => Err(self.lost()),
             None => Err(self.cut_off()),

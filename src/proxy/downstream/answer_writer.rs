@@ -62,7 +62,7 @@ impl AnswerWriter {
         }
     }
 
-    /// The piece that may go out now that this one has come; `None`: this one waits for its successor.
+    /// The piece that may go out now that this one has come. `None`: this one waits for its successor.
     pub(super) fn follow(&mut self, piece: Bytes) -> Option<Bytes> {
         match &mut self.end {
             BodyEnd::Length { .. } | BodyEnd::LastChunk => Some(piece),
@@ -127,10 +127,15 @@ impl AnswerWriter {
         self.send(peer, piece, behind).await
     }
 
+    /// Writes what is gathered, if anything is.
+    pub(super) async fn flush(&mut self, peer: &mut Peer) -> io::Result<()> {
+        self.send(peer, b"", b"").await
+    }
+
     /// Ends the body. An error where it is shorter than was announced.
     pub(super) async fn finish(&mut self, peer: &mut Peer) -> io::Result<()> {
         match &mut self.end {
-            BodyEnd::Length { left: 0 } => self.send(peer, b"", b"").await,
+            BodyEnd::Length { left: 0 } => self.flush(peer).await,
             BodyEnd::Length { .. } => Err(io::ErrorKind::UnexpectedEof.into()),
             BodyEnd::LastChunk => self.send(peer, b"", LAST_CHUNK).await,
             BodyEnd::Connection { held } => {

@@ -86,3 +86,17 @@ async fn a_body_that_is_shorter_than_announced_has_no_clean_end_and_none_is_long
         assert_eq!(body.as_bytes(), &bytes[..bytes.len().min(4)]);
     }
 }
+
+#[tokio::test]
+async fn a_head_goes_out_though_the_first_piece_behind_it_waits_for_its_successor() {
+    let (mut peer, mut app) = pair();
+    let mut writer = AnswerWriter::new();
+    let end = BodyEnd::Connection { held: None };
+    writer.head(&head(), end, false).expect("a head");
+    assert!(writer.follow(Bytes::from_static(b"first")).is_none());
+    writer.flush(&mut peer).await.expect("a reader");
+    let mut read = vec![0; 1000];
+    let came = app.read(&mut read).await.expect("bytes");
+    assert!(read[..came].ends_with(b"\r\n\r\n"));
+    assert_eq!(writer.held().map(|held| &held[..]), Some(&b"first"[..]));
+}
