@@ -198,12 +198,8 @@ async fn read_whole(
         None => None,
     };
     let mut share = None;
-    if admitted.expects_continue {
-        // An app may send its body or leave it out: nothing behind it is taken for a request.
-        downstream.ends_connection();
-        if downstream.asks_for_body().await.is_err() {
-            return Err(Code::BodyBroken.into());
-        }
+    if admitted.expects_continue && downstream.asks_for_body().await.is_err() {
+        return Err(Code::BodyBroken.into());
     }
     let bytes_max = usize::try_from(BODY_BYTES_MAX).unwrap_or(usize::MAX);
     // One byte more shows that a chunked body is too large.
