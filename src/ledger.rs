@@ -1,5 +1,5 @@
 //! The ledger: what was intended, what was billed, and what is not known. An append-only journal is
-//! the truth, one thread writes it, and sled is an index that can be rebuilt at any time.
+//! the truth, one at a time writes it, and sled is an index that can be rebuilt at any time.
 //!
 //! Lowest first; each reaches lower ones only (`tests/it/tidy.rs` holds it):
 //!
@@ -11,7 +11,7 @@
 //! | 3 | `index` | what is kept beside the journal and can be rebuilt from it |
 //! | 4 | `read` | questions, answered from files |
 //! | 5 | `upkeep` | compaction, retention, `ledger verify` |
-//! | 6 | `write` | the one thread that writes, and the queue to it |
+//! | 6 | `write` | what writes, the queue to it, and whose turn it is |
 //! | 7 | `handle` | [`Ledger`], the handle that all other rooms hold |
 //!
 //! Other rooms use the names exported below; the folders are private to the ledger.

@@ -37,6 +37,7 @@ use crate::ledger::read::spend::{GroupBy, ROWS_MAX, Spend, Sums};
 use crate::ledger::upkeep::compact::CompactReport;
 use crate::ledger::write::hub::{Hub, LedgerHealth};
 use crate::ledger::write::queue::{Acknowledged, Job};
+use crate::ledger::write::shared::SharedWriter;
 use crate::ledger::write::writer::Writer;
 use crate::money::MicroUsd;
 
@@ -52,7 +53,8 @@ struct OpenLedger {
     identity: Identity,
     ids: EntryIds,
     state_dir: PathBuf,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    writer: Arc<SharedWriter>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 // === impl Ledger ===
@@ -69,9 +71,13 @@ impl Ledger {
             hub.serve_unwritten();
         }
         let (writer, identity) = open_writer(&hub, options)?;
+        let writer = Arc::new(SharedWriter::new(Arc::clone(&hub), writer));
         let thread = std::thread::Builder::new()
             .name("ledger".to_owned())
-            .spawn(move || writer.run())
+            .spawn({
+                let writer = Arc::clone(&writer);
+                move || writer.run()
+            })
             .map_err(|error| LedgerError::io(&path, error))?;
         Ok(Self {
             open: Arc::new(OpenLedger {
@@ -80,7 +86,8 @@ impl Ledger {
                 identity,
                 ids: EntryIds::new(id_secret),
                 state_dir: path,
-                writer: Mutex::new(Some(thread)),
+                writer,
+                thread: Mutex::new(Some(thread)),
             }),
         })
     }
@@ -125,7 +132,7 @@ impl Ledger {
     /// Writes an intent; returns when it is durable (rule I1). After an error nothing may be sent.
     pub async fn intend(&self, intent: Intent) -> Result<(), LedgerError> {
         let job = Job::Intend(Arc::new(intent));
-        self.open.hub.queue().ask(job).await.map(|_| ())
+        self.open.writer.ask(job).await.map(|_| ())
     }
 
     /// Folds, writes, makes durable, then answers: the one place an entry is settled. An outcome
@@ -137,7 +144,7 @@ impl Ledger {
         let outcome = outcome.into();
         let id = outcome.id;
         let job = Job::Settle(outcome);
-        match self.open.hub.queue().ask(job).await? {
+        match self.open.writer.ask(job).await? {
             Acknowledged::Settled(settlement) => Ok(settlement),
             _ => Err(LedgerError::UnknownEntry { id }),
         }
@@ -161,7 +168,7 @@ impl Ledger {
             run_id: run_id.to_owned(),
             billed,
         };
-        match self.open.hub.queue().ask(job).await? {
+        match self.open.writer.ask(job).await? {
             Acknowledged::Reconciled(id) => Ok(id),
             _ => Ok(None),
         }
@@ -184,7 +191,7 @@ impl Ledger {
     /// Requests of the last 24 hours whose answer their app never received: for the proxy that starts
     /// on this ledger.
     pub async fn undelivered(&self) -> Result<Remembered, LedgerError> {
-        match self.open.hub.queue().ask(Job::Remember).await? {
+        match self.open.writer.ask(Job::Remember).await? {
             Acknowledged::Remembered(remembered) => Ok(remembered),
             _ => Ok(Remembered::default()),
         }
@@ -198,7 +205,7 @@ impl Ledger {
         fingerprint: Fingerprint,
     ) -> Result<Option<KeyCharge>, LedgerError> {
         let job = Job::KeyCharged(Box::new(key.clone()), fingerprint);
-        match self.open.hub.queue().ask(job).await? {
+        match self.open.writer.ask(job).await? {
             Acknowledged::KeyCharged(charge) => Ok(charge),
             _ => Ok(None),
         }
@@ -279,10 +286,10 @@ impl Ledger {
     pub async fn close(&self) {
         self.open.hub.end_in_order();
         self.open.hub.queue().close();
-        let Some(writer) = self.open.writer.lock().take() else {
+        let Some(thread) = self.open.thread.lock().take() else {
             return;
         };
-        let joined = tokio::task::spawn_blocking(move || writer.join()).await;
+        let joined = tokio::task::spawn_blocking(move || thread.join()).await;
         if !matches!(joined, Ok(Ok(()))) {
             tracing::error!("the ledger's writer ended by a panic; the journal decides");
         }
@@ -319,9 +326,9 @@ impl Ledger {
 impl Drop for OpenLedger {
     fn drop(&mut self) {
         self.hub.queue().close();
-        if let Some(writer) = self.writer.get_mut().take() {
+        if let Some(thread) = self.thread.get_mut().take() {
             // Nothing waits any more, so this takes at most one commit.
-            let _ = writer.join();
+            let _ = thread.join();
         }
     }
 }

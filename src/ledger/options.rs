@@ -13,7 +13,7 @@ pub const SEGMENT_BYTES_MAX: u64 = 64 << 20;
 /// About 30,000 entries, which are added up in less than a second.
 pub const REBUILD_BESIDE_BYTES: u64 = 32 << 20;
 
-/// Called after each commit with its duration, on the writer's thread.
+/// Called after each commit with its duration, on the thread that made it.
 pub type OnCommit = Arc<dyn Fn(Duration) + Send + Sync>;
 
 /// Called while the index is rebuilt: the number of the record that was read, and of the last one.

@@ -1,6 +1,6 @@
-//! The one thread that writes, what it starts from, and the way to it.
+//! What writes, what it starts from, the way to it, and whose turn it is: one at a time.
 //!
-//! Lowest first: `queue`, `backlog`, `rebuild`, `load`, `hub`, `left`, `committer`, `writer`.
+//! Lowest first: `queue`, `backlog`, `rebuild`, `load`, `hub`, `left`, `committer`, `writer`, `shared`.
 
 pub mod backlog;
 mod committer;
@@ -10,4 +10,5 @@ mod load;
 mod prune_clock;
 pub mod queue;
 mod rebuild;
+pub mod shared;
 pub mod writer;

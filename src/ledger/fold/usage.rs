@@ -119,7 +119,7 @@ pub enum UsageUpdate {
     Records(Vec<Charged>),
 }
 
-/// Called with usage on the writer's thread, before requests that wait for the records are answered.
+/// Called with usage on the thread that committed it, before requests that wait for the records are answered.
 pub type OnUsage = Box<dyn Fn(&UsageUpdate) + Send + Sync>;
 
 // === impl Charge ===

@@ -33,10 +33,13 @@ const LINES_KEPT_BYTES: usize = 256 << 10;
 static ROOM: [u8; 64 << 10] = [b'\n'; 64 << 10];
 const ROOM_BYTES: u64 = 64 << 10;
 
+/// With less room than this behind the last line, more is made.
+const ROOM_LOW: u64 = 32 << 10;
+
 /// So many at once: about 400 requests.
 const ROOMS: usize = 8;
 
-/// An open journal. One thread has it.
+/// An open journal. The writer has it.
 #[derive(Debug)]
 pub struct Journal {
     directory: Directory,
@@ -149,6 +152,15 @@ impl Journal {
 
     pub fn bytes(&self) -> u64 {
         self.earlier_bytes.saturating_add(self.bytes)
+    }
+
+    /// The next lines go where room was made, and into the segment that there is.
+    pub fn has_room(&self) -> bool {
+        !self.is_room_low() && self.bytes < self.segment_bytes_max && !self.lacks_newline
+    }
+
+    fn is_room_low(&self) -> bool {
+        self.makes_room && self.room_end.saturating_sub(self.bytes) <= ROOM_LOW
     }
 
     /// Begins a batch, in a new segment when the current one is full.

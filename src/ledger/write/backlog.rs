@@ -22,7 +22,7 @@ pub const OUTCOMES_MAX: usize = 4_096;
 // What waits is sent again after the journal was read again: its ends must still be remembered then.
 const _: () = assert!(OUTCOMES_MAX * 4 <= crate::ledger::fold::books::RECENT_MAX);
 
-/// What waits, oldest first. One thread takes from here.
+/// What waits, oldest first. The writer takes from here.
 #[derive(Debug, Default)]
 pub struct Backlog {
     inner: Mutex<Shelf>,

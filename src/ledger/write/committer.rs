@@ -200,7 +200,8 @@ impl Committer {
     fn write(&mut self, jobs: &[&Job]) -> Vec<Reply> {
         if let Some(failure) = &self.failure {
             // No new failure: requests in the meantime do not put off the next try to open the journal.
-            let error = unavailable(failure);
+            let why = failure.to_string();
+            let error = LedgerError::Unavailable { why };
             return jobs.iter().map(|_| Err(error.clone())).collect();
         }
         match self.try_commit(jobs) {
@@ -587,12 +588,5 @@ impl Committer {
             Err(error) if error.is_full() => self.is_full = true,
             Err(error) => tracing::warn!(%error, "no room could be set aside for a full disk"),
         }
-    }
-}
-
-/// The error for a request that came after the failure, not with it.
-fn unavailable(failure: &LedgerError) -> LedgerError {
-    LedgerError::Unavailable {
-        why: failure.to_string(),
     }
 }

@@ -1,4 +1,4 @@
-//! What the writer thread and all others look at: the queue, the sums, the health.
+//! What the writer and all others look at: the queue, the sums, the health.
 //!
 //! Promise: reading never waits for a disk. Sums are published only when they are durable.
 

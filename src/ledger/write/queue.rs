@@ -1,4 +1,4 @@
-//! The way into the writer thread: bounded, async for the senders, blocking for the one reader.
+//! The way to the writer: bounded, async for the senders, blocking for its thread.
 //! Everything that is waiting is taken at once, which is what makes a group commit.
 //!
 //! Promise: at most [`JOBS_MAX`] jobs wait, and as many are being committed; a later sender waits
@@ -60,6 +60,10 @@ pub struct Queued {
     reply: oneshot::Sender<Reply>,
 }
 
+/// What the sender of a job waits for.
+#[derive(Debug)]
+pub struct Answer(oneshot::Receiver<Reply>);
+
 /// The queue itself.
 #[derive(Debug, Default)]
 pub struct JobQueue {
@@ -88,65 +92,69 @@ impl Job {
 // === impl JobQueue ===
 
 impl JobQueue {
-    /// Hands a job to the writer and waits for its answer. Once handed over it is carried out
-    /// even when the caller stops waiting.
-    pub async fn ask(&self, job: Job) -> Reply {
+    /// Hands a job over, when there is room for it. True: nothing waited before it, so it is for this caller
+    /// to see to it that somebody takes it.
+    pub async fn hand_over(&self, job: Job) -> Result<(bool, Answer), LedgerError> {
         let (reply, answer) = oneshot::channel();
         let mut queued = Queued { job, reply };
         loop {
             // Before the look: room that is made between the two is not missed.
             let has_room = self.has_room.notified();
             match self.push(queued) {
-                Ok(()) => break,
+                Ok(is_first) => return Ok((is_first, Answer(answer))),
                 Err(_) if self.inner.lock().closed => return Err(LedgerError::Closed),
                 Err(refused) => queued = refused,
             }
             has_room.await;
         }
-        answer.await.unwrap_or_else(|_| {
-            Err(LedgerError::Unavailable {
-                why: "its writer stopped before it answered; see the log, then restart".to_owned(),
-            })
-        })
     }
 
     /// Hands a job to the writer and waits for nothing. False when there is no room, or the writer
     /// is gone.
     pub fn post(&self, job: Job) -> bool {
         let (reply, _) = oneshot::channel();
-        self.push(Queued { job, reply }).is_ok()
-    }
-
-    /// Gives it back when there is no room, or nothing more is taken in.
-    fn push(&self, queued: Queued) -> Result<(), Queued> {
-        {
-            let mut inner = self.inner.lock();
-            if inner.closed || inner.waiting.len() >= JOBS_MAX {
-                return Err(queued);
-            }
-            inner.waiting.push(queued);
+        let posted = self.push(Queued { job, reply });
+        if matches!(posted, Ok(true)) {
+            self.wake();
         }
-        // No system call while the writer is awake.
-        self.arrived.notify_one();
-        Ok(())
+        posted.is_ok()
     }
 
-    /// Everything that waits, after at most `patience`. `None`: closed and empty.
-    pub fn take(&self, patience: Duration) -> Option<Vec<Queued>> {
+    /// Gives it back when there is no room, or nothing more is taken in. True: nothing waited before it.
+    fn push(&self, queued: Queued) -> Result<bool, Queued> {
         let mut inner = self.inner.lock();
-        // A late notice of what was taken before is no end of the wait: nothing would look like half a second without work.
+        if inner.closed || inner.waiting.len() >= JOBS_MAX {
+            return Err(queued);
+        }
+        inner.waiting.push(queued);
+        Ok(inner.waiting.len() == 1)
+    }
+
+    /// Has the thread look at what waits. No system call while it is awake.
+    pub fn wake(&self) {
+        self.arrived.notify_one();
+    }
+
+    /// Waits until there is something to take, for at most `patience`. False: closed and empty.
+    pub fn wait(&self, patience: Duration) -> bool {
+        let mut inner = self.inner.lock();
         let has_nothing = |inner: &mut WaitingJobs| inner.waiting.is_empty() && !inner.closed;
         self.arrived
             .wait_while_for(&mut inner, has_nothing, patience);
-        if inner.waiting.is_empty() && inner.closed {
-            return None;
-        }
-        let taken = std::mem::take(&mut inner.waiting);
-        drop(inner);
+        !(inner.waiting.is_empty() && inner.closed)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.inner.lock().waiting.is_empty()
+    }
+
+    /// Everything that waits.
+    pub fn take(&self) -> Vec<Queued> {
+        let taken = std::mem::take(&mut self.inner.lock().waiting);
         if taken.len() >= JOBS_MAX {
             self.has_room.notify_waiters();
         }
-        Some(taken)
+        taken
     }
 
     /// Takes nothing more in.
@@ -160,6 +168,19 @@ impl JobQueue {
     pub fn abandon(&self) {
         self.close();
         self.inner.lock().waiting.clear();
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    /// Waits for it.
+    pub async fn given(self) -> Reply {
+        self.0.await.unwrap_or_else(|_| {
+            Err(LedgerError::Unavailable {
+                why: "its writer stopped before it answered; see the log, then restart".to_owned(),
+            })
+        })
     }
 }
 

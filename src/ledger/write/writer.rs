@@ -1,5 +1,5 @@
-//! The one thread that writes. It takes everything that waits, appends it in one write and one
-//! sync, answers all, and updates the index afterwards.
+//! What writes: everything that waits is appended in one write and one sync, all are answered, and the index is
+//! updated afterwards. Whose thread that runs on is for [`shared`](crate::ledger::write::shared).
 //!
 //! Promise: an answer means durable (see `committer`). What waits in the backlog for an outage to end is
 //! dropped only when it is durable or can never be written.
@@ -28,9 +28,6 @@ use crate::ledger::write::hub::Hub;
 use crate::ledger::write::load::{Coverage, Loaded};
 use crate::ledger::write::queue::{Acknowledged, Job, Queued, Reply};
 
-/// How long the writer waits for work before it shows that it lives.
-const PATIENCE: Duration = Duration::from_millis(500);
-
 /// Time between two writings of the file of usage, which take place when nothing else is to do.
 const USAGE_PAUSE: Duration = Duration::from_secs(10 * 60);
 
@@ -57,6 +54,8 @@ pub struct Writer {
     lookups: Option<LookupUpkeep>,
     /// When usage was last written to its file, on the monotonic clock, and the record it reached.
     usage_kept: (Duration, u64),
+    /// Something was asked since upkeep was last looked after.
+    was_asked: bool,
 }
 
 // === impl Writer ===
@@ -80,6 +79,7 @@ impl Writer {
             retention: Retention::default(),
             lookups: (!is_rebuild).then(|| LookupUpkeep::new(state_dir)),
             usage_kept: (Duration::ZERO, 0),
+            was_asked: false,
         };
         writer.hub.beat(writer.now());
         writer.publish();
@@ -88,28 +88,33 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Serves until the queue is closed and empty.
-    pub fn run(mut self) {
-        while let Some(requests) = self.hub.queue().take(PATIENCE) {
-            self.hub.beat(self.now());
-            let is_idle = requests.is_empty();
-            #[cfg(test)]
-            let is_killed = self.hub.is_killed();
-            self.serve(requests);
-            #[cfg(test)]
-            if is_killed && !is_idle {
-                return;
-            }
-            self.end_rebuild();
-            self.step_retention();
-            self.keep_lookups();
-            self.keep_index(is_idle);
-            if is_idle {
-                self.keep_usage(USAGE_PAUSE);
-            } else {
-                self.keep_usage(USAGE_PAUSE_MAX);
-            }
+    /// Nothing has failed and nothing is to be made up for: what is asked takes one write to the disk.
+    pub fn is_at_ease(&self) -> bool {
+        let loaded = self.committer.sound();
+        let has_room = loaded.is_some_and(|loaded| loaded.journal.has_room());
+        has_room
+            && !self.committer.is_full()
+            && self.unnoted.is_empty()
+            && self.hub.backlog().len() == 0
+    }
+
+    /// Looks after what is due beside the commits.
+    pub fn keep_up(&mut self) {
+        self.hub.beat(self.now());
+        let is_idle = !std::mem::take(&mut self.was_asked);
+        self.end_rebuild();
+        self.step_retention();
+        self.keep_lookups();
+        self.keep_index(is_idle);
+        if is_idle {
+            self.keep_usage(USAGE_PAUSE);
+        } else {
+            self.keep_usage(USAGE_PAUSE_MAX);
         }
+    }
+
+    /// Writes what is left, after the last request.
+    pub fn end(&mut self) {
         self.retention.stop();
         if let Some(lookups) = &mut self.lookups {
             lookups.stop();
@@ -137,14 +142,18 @@ impl Writer {
         }
     }
 
-    fn serve(&mut self, requests: Vec<Queued>) {
+    /// Answers what was asked. False: a test wants the process to die now.
+    pub fn serve(&mut self, requests: Vec<Queued>) -> bool {
         let changed = self.committer.recover() | self.committer.make_room() | self.settle_waiting();
         if requests.is_empty() {
             if changed {
                 self.publish();
             }
-            return;
+            return true;
         }
+        self.was_asked = true;
+        #[cfg(test)]
+        let is_killed = self.hub.is_killed();
         let jobs: Vec<&Job> = requests.iter().map(|request| &request.job).collect();
         let mut replies = self.committer.commit(&jobs);
         self.keep_notes(&jobs, &replies);
@@ -155,6 +164,10 @@ impl Writer {
         for (request, reply) in requests.into_iter().zip(replies) {
             request.answer(reply);
         }
+        #[cfg(test)]
+        return !is_killed;
+        #[cfg(not(test))]
+        true
     }
 
     /// Writes what outlasted its request, before anything newer.

@@ -248,6 +248,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
             &["hub"],
             &["committer"],
             &["writer"],
+            &["shared"],
         ],
     ),
 ];

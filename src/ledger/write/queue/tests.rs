@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Acknowledged, JOBS_MAX, Job, JobQueue};
+use super::{Acknowledged, Answer, JOBS_MAX, Job, JobQueue};
 use crate::ledger::delivery::Remembered;
 use crate::ledger::error::LedgerError;
 
@@ -14,13 +14,16 @@ fn full() -> JobQueue {
 #[tokio::test]
 async fn a_sender_that_finds_no_room_waits_and_is_served() {
     let queue = full();
-    let asked = queue.ask(Job::Remember);
+    let asked = async {
+        let (_, answer) = queue.hand_over(Job::Remember).await?;
+        answer.given().await
+    };
     let serve = async {
-        assert_eq!(queue.take(Duration::ZERO).unwrap().len(), JOBS_MAX);
+        assert_eq!(queue.take().len(), JOBS_MAX);
         let mut waited = Vec::new();
         while waited.is_empty() {
             tokio::task::yield_now().await;
-            waited = queue.take(Duration::ZERO).unwrap();
+            waited = queue.take();
         }
         assert_eq!(waited.len(), 1);
         let answer = Acknowledged::Remembered(Remembered::default());
@@ -37,8 +40,24 @@ async fn a_sender_that_finds_no_room_does_not_wait_for_a_writer_that_is_gone() {
     let queue = full();
     let gone = async { queue.abandon() };
 
-    let (answer, ()) = tokio::join!(queue.ask(Job::Remember), gone);
+    let (refused, ()) = tokio::join!(queue.hand_over(Job::Remember), gone);
 
-    assert!(matches!(answer, Err(LedgerError::Closed)));
+    assert!(matches!(refused, Err(LedgerError::Closed)));
     assert!(!queue.post(Job::Remember));
+}
+
+#[tokio::test]
+async fn of_those_that_wait_the_first_is_told_so_and_a_closed_queue_ends_when_it_is_empty() {
+    let queue = JobQueue::default();
+    let is_first = |handed_over: Result<(bool, Answer), _>| handed_over.unwrap().0;
+
+    let first = is_first(queue.hand_over(Job::Remember).await);
+    let second = is_first(queue.hand_over(Job::Remember).await);
+    queue.close();
+    let goes_on = queue.wait(Duration::ZERO);
+    let taken = queue.take().len();
+
+    assert!(first && !second && goes_on);
+    assert_eq!(taken, 2);
+    assert!(!queue.wait(Duration::ZERO));
 }

@@ -1,0 +1,168 @@
+//! The writer, and whose turn it is: a task that asks for something while nobody writes, or the writer's own thread.
+//! The task writes on the thread that it runs on: handing a job over and back costs more than a fast disk does.
+//!
+//! Promise: one at a time writes, and what was handed over first is written first. A task writes one batch, its own
+//! job's, and only while nothing has failed and the disk is fast: one that stalls holds a task up once a second at
+//! most. All else is left to the thread. After a panic of either the writer is gone: nobody is answered from half a
+//! batch, and no sender waits for ever.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::ledger::write::hub::Hub;
+use crate::ledger::write::queue::{Job, Reply};
+use crate::ledger::write::writer::Writer;
+
+/// How long the thread waits for work before it looks after what is due, and shows that it lives.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// On a slow disk a batch takes longer than this.
+const SLOW: Duration = Duration::from_micros(500);
+
+/// A batch that took longer has met a disk that stalls.
+const STALL: Duration = Duration::from_millis(10);
+
+/// How long such a disk is left to the thread, however fast it is in between.
+const STALL_PAUSE: Duration = Duration::from_secs(1);
+
+/// One writer for all that ask.
+pub struct SharedWriter {
+    hub: Arc<Hub>,
+    seat: Mutex<Seat>,
+}
+
+/// Where the writer is while nobody writes.
+struct Seat {
+    /// `None`: it has stopped.
+    writer: Option<Box<Writer>>,
+    pace: Pace,
+}
+
+/// How fast the disk is.
+#[derive(Debug, Default)]
+struct Pace {
+    /// Moving mean of what a batch takes.
+    typical: Duration,
+    /// When a batch took far too long.
+    stalled_at: Option<Instant>,
+}
+
+// === impl SharedWriter ===
+
+impl SharedWriter {
+    pub fn new(hub: Arc<Hub>, writer: Writer) -> Self {
+        let seat = Seat {
+            writer: Some(Box::new(writer)),
+            pace: Pace::default(),
+        };
+        Self {
+            hub,
+            seat: Mutex::new(seat),
+        }
+    }
+
+    /// Hands a job over and waits for its answer. Once handed over it is carried out even when the caller stops
+    /// waiting.
+    pub async fn ask(&self, job: Job) -> Reply {
+        let (is_first, answer) = self.hub.queue().hand_over(job).await?;
+        // Of those that are not, the first has them written with its own.
+        if is_first {
+            self.have_written();
+        }
+        answer.given().await
+    }
+
+    /// Has what waits written: here and now if that can be, otherwise by the one that is writing or by the thread.
+    fn have_written(&self) {
+        let is_written = {
+            // Whoever has the seat looks for more when it has left it.
+            let Some(mut seat) = self.seat.try_lock() else {
+                return;
+            };
+            seat.write_quickly(&self.hub)
+        };
+        // What came in the meantime is for the thread: this one has other tasks.
+        if !is_written || !self.hub.queue().is_empty() {
+            self.hub.queue().wake();
+        }
+    }
+
+    /// The thread: writes what is left to it, and looks after what is due beside that, until the queue is closed
+    /// and empty.
+    pub fn run(&self) {
+        while self.hub.queue().wait(PATIENCE) {
+            let mut seat = self.seat.lock();
+            let is_there = seat.write(&self.hub) && seat.keep_up();
+            if !is_there {
+                return;
+            }
+        }
+        // A task that writes is at its end first.
+        let writer = self.seat.lock().writer.take();
+        if let Some(mut writer) = writer {
+            writer.end();
+        }
+    }
+}
+
+// === impl Seat ===
+
+impl Seat {
+    /// Writes what waits, if that takes one write to a fast disk. False: it was left as it is.
+    fn write_quickly(&mut self, hub: &Hub) -> bool {
+        let is_at_ease = self
+            .writer
+            .as_ref()
+            .is_some_and(|writer| writer.is_at_ease());
+        is_at_ease && self.pace.is_fast(Instant::now()) && self.write(hub)
+    }
+
+    /// Writes what waits. False: the writer has stopped.
+    fn write(&mut self, hub: &Hub) -> bool {
+        // Nobody finds it here after a panic.
+        let Some(mut writer) = self.writer.take() else {
+            return false;
+        };
+        let requests = hub.queue().take();
+        let is_asked = !requests.is_empty();
+        let began = Instant::now();
+        let goes_on = writer.serve(requests);
+        if is_asked {
+            self.pace.note(Instant::now(), began.elapsed());
+        }
+        self.writer = goes_on.then_some(writer);
+        goes_on
+    }
+
+    /// Looks after what is due beside the batches. False: the writer has stopped.
+    fn keep_up(&mut self) -> bool {
+        let Some(mut writer) = self.writer.take() else {
+            return false;
+        };
+        writer.keep_up();
+        self.writer = Some(writer);
+        true
+    }
+}
+
+// === impl Pace ===
+
+impl Pace {
+    fn is_fast(&self, now: Instant) -> bool {
+        let stalls = |stalled_at| now.saturating_duration_since(stalled_at) < STALL_PAUSE;
+        self.typical <= SLOW && !self.stalled_at.is_some_and(stalls)
+    }
+
+    /// A batch took so long.
+    fn note(&mut self, now: Instant, took: Duration) {
+        self.typical = (self.typical * 7 + took) / 8;
+        if took > STALL {
+            self.stalled_at = Some(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
