@@ -256,22 +256,38 @@ impl Journal {
         let written = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.make_room(self.bytes.saturating_add(written));
         if self.durability == Durability::Power {
-            #[cfg(test)]
-            crate::ledger::journal::faults::fail_sync(&self.path)
-                .map_err(|error| LedgerError::io(&self.path, error))?;
-            self.file
-                .sync_data()
-                .map_err(|error| LedgerError::io(&self.path, error))?;
+            self.sync()?;
         }
         self.bytes = self.bytes.saturating_add(written);
         Ok(())
     }
 
+    fn sync(&self) -> Result<(), LedgerError> {
+        #[cfg(test)]
+        crate::ledger::journal::faults::fail_sync(&self.path)
+            .map_err(|error| LedgerError::io(&self.path, error))?;
+        self.file
+            .sync_data()
+            .map_err(|error| LedgerError::io(&self.path, error))
+    }
+
+    /// Makes more room where little is left, so that no batch has to.
+    pub fn keep_room(&mut self) -> Result<(), LedgerError> {
+        if !self.is_room_low() {
+            return Ok(());
+        }
+        self.add_room(self.room_end.max(self.bytes));
+        self.sync()
+    }
+
     /// Makes room behind lines that reach beyond what there is. The sync that follows is theirs as well.
     fn make_room(&mut self, end: u64) {
-        if end <= self.room_end {
-            return;
+        if end > self.room_end {
+            self.add_room(end);
         }
+    }
+
+    fn add_room(&mut self, end: u64) {
         self.room_end = end;
         for _ in 0..ROOMS {
             if !self.makes_room {

@@ -150,6 +150,14 @@ impl Committer {
         self.identity.ledger.to_string()
     }
 
+    /// Has room made for the next batches, beside them.
+    pub fn keep_room(&mut self) {
+        let loaded = self.loaded.as_mut().filter(|_| self.failure.is_none());
+        if let Some(Err(error)) = loaded.map(|loaded| loaded.journal.keep_room()) {
+            self.fail(error);
+        }
+    }
+
     pub fn has_failed(&self) -> bool {
         self.failure.is_some()
     }

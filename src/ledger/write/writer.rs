@@ -109,6 +109,7 @@ impl Writer {
         if is_idle {
             self.keep_usage(USAGE_PAUSE);
         } else {
+            self.committer.keep_room();
             self.keep_usage(USAGE_PAUSE_MAX);
         }
     }
