@@ -175,8 +175,8 @@ async fn whatever_is_sent_the_service_sees_whole_requests_only() {
     let seeds = seeds();
     let (mut relayed, mut tried) = (0, 0);
     for at in 0..asked.unwrap_or(CASES) {
-        if asked.is_none() && began.elapsed() > ENOUGH {
-            assert!(at >= CASES / 8, "{at} cases in {ENOUGH:?}");
+        // A busy machine takes longer for the least that counts.
+        if asked.is_none() && at >= CASES / 8 && began.elapsed() > ENOUGH {
             break;
         }
         let bytes = changed(&mut chance, &seeds);
