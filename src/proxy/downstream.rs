@@ -10,7 +10,7 @@
 
 mod answer_writer;
 pub mod app_head;
-mod chunked;
+pub mod chunked;
 pub mod connection;
 
 use std::future::Future;

@@ -1,23 +1,39 @@
-//! A chunked request body, read as RFC 9112 (7.1) has it. pingora's reader takes a missing size for 0, any bytes
-//! for an extension, blanks where none may be, and lines of any kind for trailers; another reader may take such a
-//! body for a different one, and what follows it for a request.
+//! A chunked body, read as RFC 9112 (7.1) has it. pingora's reader takes a missing size for 0, any bytes for an
+//! extension of a request, blanks where none may be, and lines of any kind for trailers; another reader may take such
+//! a body for a different one, and what follows it for a request.
 //!
-//! Promise: what is not of the grammar is refused; extensions and trailers are read, bounded and dropped.
+//! Promise: what is not of the grammar is refused, and what came before it is handed out; extensions and trailers are
+//! read, bounded and dropped; between two reads nothing is kept but the beginning of a line.
 
-use bytes::{Bytes, BytesMut};
+use std::borrow::Cow;
+use std::future::poll_fn;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::ready;
+
+use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderName, HeaderValue};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::places::PLACE_BYTES;
 
 /// A body that is being read.
 #[derive(Debug, Default)]
 pub struct Chunked {
+    of: ChunkedIn,
     place: ParsePosition,
-    /// Came, and is not yet understood.
-    raw: BytesMut,
+    /// The beginning of a line that has not come whole.
+    line: Vec<u8>,
     /// Of extensions and trailers so far.
     extra_bytes: usize,
+}
+
+/// Whose body it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ChunkedIn {
+    #[default]
+    Request,
+    Answer,
 }
 
 /// What comes next.
@@ -28,17 +44,22 @@ enum ParsePosition {
     Payload {
         left: u64,
     },
-    PayloadEnd,
+    PayloadCr,
+    PayloadLf,
     Trailers,
     Ended,
+    Malformed,
 }
 
-/// The body ended early, or is not chunked as the grammar has it.
+/// What came is not as the grammar has it, or ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// Of extensions and trailers in one body, all together.
-const EXTRA_BYTES_MAX: usize = PLACE_BYTES;
+/// Of extensions and trailers in one request's body, all together.
+const REQUEST_EXTRA_BYTES_MAX: usize = PLACE_BYTES;
+
+/// The same in an answer's: the service is one, and its answer may be paid for.
+const ANSWER_EXTRA_BYTES_MAX: usize = 64 * 1024;
 
 /// Digits of a chunk's size: more could overflow.
 const SIZE_DIGITS_MAX: usize = 16;
@@ -49,65 +70,125 @@ const READ_BYTES: usize = PLACE_BYTES;
 // === impl Chunked ===
 
 impl Chunked {
+    pub fn of_answer() -> Self {
+        Self {
+            of: ChunkedIn::Answer,
+            ..Self::default()
+        }
+    }
+
+    pub fn has_ended(&self) -> Result<bool, Malformed> {
+        match self.place {
+            ParsePosition::Ended => Ok(true),
+            ParsePosition::Malformed => Err(Malformed),
+            _ => Ok(false),
+        }
+    }
+
     /// The next bytes of the body; `None` at its end. Nothing is lost when it is given up meanwhile.
     pub async fn next(
         &mut self,
         source: &mut (impl AsyncRead + Unpin),
     ) -> Result<Option<Bytes>, Malformed> {
-        loop {
-            let payload = self.decode()?;
-            if !payload.is_empty() {
-                return Ok(Some(payload));
+        poll_fn(|cx| {
+            while !self.has_ended()? {
+                let mut room = [const { MaybeUninit::uninit() }; READ_BYTES];
+                let mut room = ReadBuf::uninit(&mut room);
+                ready!(Pin::new(&mut *source).poll_read(cx, &mut room)).map_err(|_| Malformed)?;
+                if room.filled().is_empty() {
+                    return Err(Malformed).into();
+                }
+                // Nothing behind its end is read as a request.
+                let (payload, _behind) = self.decode(room.filled())?;
+                if !payload.is_empty() {
+                    return Ok(Some(payload)).into();
+                }
             }
-            if self.place == ParsePosition::Ended {
-                return Ok(None);
-            }
-            self.raw.reserve(READ_BYTES);
-            match source.read_buf(&mut self.raw).await {
-                Ok(count) if count > 0 => {}
-                Ok(_) | Err(_) => return Err(Malformed),
-            }
-        }
+            Ok(None).into()
+        })
+        .await
     }
 
-    /// Takes what has come as far as it goes.
-    fn decode(&mut self) -> Result<Bytes, Malformed> {
-        let mut payload = BytesMut::new();
+    /// The payload in what came, and what is left behind the end of the body.
+    pub fn decode<'a>(&mut self, mut came: &'a [u8]) -> Result<(Bytes, &'a [u8]), Malformed> {
+        let Some(first) = self.piece(&mut came)? else {
+            return Ok((Bytes::new(), came));
+        };
+        let mut several = None;
+        // What is malformed behind it is refused when this was handed out.
+        while let Ok(Some(more)) = self.piece(&mut came) {
+            several
+                .get_or_insert_with(|| {
+                    let most = first.len().saturating_add(more.len());
+                    let mut payload = BytesMut::with_capacity(most.saturating_add(came.len()));
+                    payload.put_slice(first);
+                    payload
+                })
+                .put_slice(more);
+        }
+        let payload = several.map_or_else(|| Bytes::copy_from_slice(first), BytesMut::freeze);
+        Ok((payload, came))
+    }
+
+    /// The next payload in what came, which is taken as far as it goes.
+    fn piece<'a>(&mut self, came: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
+        let piece = self.parse(came);
+        if piece.is_err() {
+            self.place = ParsePosition::Malformed;
+        }
+        piece
+    }
+
+    fn parse<'a>(&mut self, came: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
         loop {
             match self.place {
                 ParsePosition::Size => {
-                    let Some(line) = self.line()? else { break };
+                    let Some(line) = self.line(came)? else {
+                        // What can be no size is not waited for.
+                        if !self.line.is_empty() {
+                            read_size(&self.line)?;
+                        }
+                        return Ok(None);
+                    };
                     let (size, extensions) = read_size(&line)?;
                     self.count(extensions.len())?;
-                    check_extensions(extensions)?;
+                    match self.of {
+                        ChunkedIn::Request => check_extensions(extensions)?,
+                        ChunkedIn::Answer => check_ignored(extensions)?,
+                    }
                     self.place = match size {
                         0 => ParsePosition::Trailers,
                         left => ParsePosition::Payload { left },
                     };
                 }
-                ParsePosition::Payload { left: 0 } => self.place = ParsePosition::PayloadEnd,
-                ParsePosition::Payload { .. } if self.raw.is_empty() => break,
+                ParsePosition::Payload { left: 0 } => self.place = ParsePosition::PayloadCr,
                 ParsePosition::Payload { left } => {
-                    let taken = usize::try_from(left).unwrap_or(usize::MAX);
-                    let piece = self.raw.split_to(taken.min(self.raw.len()));
+                    let most = usize::try_from(left).unwrap_or(usize::MAX);
+                    let (piece, rest) = came.split_at(most.min(came.len()));
+                    if piece.is_empty() {
+                        return Ok(None);
+                    }
                     let count = u64::try_from(piece.len()).map_err(|_| Malformed)?;
                     let left = left.saturating_sub(count);
                     self.place = ParsePosition::Payload { left };
-                    match payload.is_empty() {
-                        true => payload = piece,
-                        false => payload.extend_from_slice(&piece),
-                    }
+                    *came = rest;
+                    return Ok(Some(piece));
                 }
-                ParsePosition::PayloadEnd => match *self.raw {
-                    [] | [b'\r'] => break,
-                    [b'\r', b'\n', ..] => {
-                        let _ = self.raw.split_to(2);
-                        self.place = ParsePosition::Size;
-                    }
-                    _ => return Err(Malformed),
-                },
+                ParsePosition::PayloadCr | ParsePosition::PayloadLf => {
+                    let Some((byte, rest)) = came.split_first() else {
+                        return Ok(None);
+                    };
+                    self.place = match (self.place, byte) {
+                        (ParsePosition::PayloadCr, b'\r') => ParsePosition::PayloadLf,
+                        (ParsePosition::PayloadLf, b'\n') => ParsePosition::Size,
+                        _ => return Err(Malformed),
+                    };
+                    *came = rest;
+                }
                 ParsePosition::Trailers => {
-                    let Some(line) = self.line()? else { break };
+                    let Some(line) = self.line(came)? else {
+                        return Ok(None);
+                    };
                     if line.is_empty() {
                         self.place = ParsePosition::Ended;
                     } else {
@@ -115,38 +196,48 @@ impl Chunked {
                         check_trailer(&line)?;
                     }
                 }
-                // Nothing behind it is read as a request.
-                ParsePosition::Ended => {
-                    self.raw.clear();
-                    break;
-                }
+                ParsePosition::Ended => return Ok(None),
+                ParsePosition::Malformed => return Err(Malformed),
             }
         }
-        Ok(payload.freeze())
     }
 
     /// The next line without its CRLF. `None`: it has not come whole.
-    fn line(&mut self) -> Result<Option<BytesMut>, Malformed> {
-        let Some(end) = memchr::memchr(b'\n', &self.raw) else {
-            let most = EXTRA_BYTES_MAX.saturating_add(SIZE_DIGITS_MAX);
-            return match self.raw.len() > most {
+    fn line<'a>(&mut self, came: &mut &'a [u8]) -> Result<Option<Cow<'a, [u8]>>, Malformed> {
+        let Some(end) = memchr::memchr(b'\n', came) else {
+            self.line.extend_from_slice(came);
+            *came = &[];
+            let most = self.extra_bytes_max().saturating_add(SIZE_DIGITS_MAX);
+            return match self.line.len() > most {
                 true => Err(Malformed),
                 false => Ok(None),
             };
         };
-        let mut line = self.raw.split_to(end.saturating_add(1));
-        let Some(text) = line.strip_suffix(b"\r\n").map(<[u8]>::len) else {
-            return Err(Malformed);
-        };
-        line.truncate(text);
-        Ok(Some(line))
+        let (end_of_line, rest) = came.split_at(end.saturating_add(1));
+        *came = rest;
+        if self.line.is_empty() {
+            let line = end_of_line.strip_suffix(b"\r\n").ok_or(Malformed)?;
+            return Ok(Some(Cow::Borrowed(line)));
+        }
+        let mut line = std::mem::take(&mut self.line);
+        line.extend_from_slice(end_of_line);
+        let length = line.strip_suffix(b"\r\n").ok_or(Malformed)?.len();
+        line.truncate(length);
+        Ok(Some(Cow::Owned(line)))
     }
 
     fn count(&mut self, bytes: usize) -> Result<(), Malformed> {
         self.extra_bytes = self.extra_bytes.saturating_add(bytes);
-        match self.extra_bytes > EXTRA_BYTES_MAX {
+        match self.extra_bytes > self.extra_bytes_max() {
             true => Err(Malformed),
             false => Ok(()),
+        }
+    }
+
+    fn extra_bytes_max(&self) -> usize {
+        match self.of {
+            ChunkedIn::Request => REQUEST_EXTRA_BYTES_MAX,
+            ChunkedIn::Answer => ANSWER_EXTRA_BYTES_MAX,
         }
     }
 }
@@ -177,6 +268,16 @@ fn check_extensions(mut rest: &[u8]) -> Result<(), Malformed> {
         }
     }
     Ok(())
+}
+
+/// What stands behind the size of a chunk of an answer. "A recipient MUST ignore unrecognized chunk extensions"
+/// (7.1.1); some services fill up a size with blanks.
+fn check_ignored(extensions: &[u8]) -> Result<(), Malformed> {
+    let is_ignored = matches!(skip_blanks(extensions), [] | [b';', ..]);
+    match is_ignored && extensions.iter().copied().all(is_text) {
+        true => Ok(()),
+        false => Err(Malformed),
+    }
 }
 
 fn check_trailer(line: &[u8]) -> Result<(), Malformed> {

@@ -21,8 +21,7 @@ use pingora::connectors::ConnectorOptions;
 use pingora::connectors::http::Connector;
 use pingora::protocols::Stream;
 use pingora::protocols::http::client::HttpSession;
-use pingora::protocols::http::v1::client::HttpSession as Http1;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -62,8 +61,9 @@ const IDLE_MAX: Duration = Duration::from_secs(55);
 /// Idle connections of HTTP/1.1 kept. `server/descriptors` counts them beside those of requests.
 const IDLE_CONNECTIONS_MAX: usize = 256;
 
-/// How long the end of a connection that is not kept may take.
-const CLOSE_WAIT: Duration = Duration::from_millis(500);
+/// How long the end of a connection that is not kept may take: TLS first sends what is left of a request, and a
+/// service that reads nothing would be waited for without end.
+pub const CLOSE_WAIT: Duration = Duration::from_millis(500);
 
 /// How often those are looked for that the service has closed or that have waited too long.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -93,27 +93,8 @@ impl Connections {
         })
     }
 
-    /// Takes a connection back after a clean end of its exchange; one that its answer lets stay open is kept.
-    pub async fn release(&self, session: HttpSession, candidate: &Candidate) {
-        match session {
-            HttpSession::H1(session) => self.release_http1(session, candidate.pool_key).await,
-            session => {
-                self.connector
-                    .release_http_session(session, &*candidate.peer, Some(IDLE_MAX))
-                    .await;
-            }
-        }
-    }
-
-    async fn release_http1(&self, mut session: Http1, pool_key: u64) {
-        session.respect_keepalive();
-        // Where it ends, TLS says so first; a service that reads nothing would be waited for.
-        if let Ok(Some(stream)) = timeout(CLOSE_WAIT, session.reuse()).await {
-            self.keep(stream, pool_key);
-        }
-    }
-
-    fn keep(&self, stream: Stream, pool_key: u64) {
+    /// Keeps a connection of HTTP/1.1 whose answer came whole, and lets a next one follow.
+    pub fn keep(&self, stream: Stream, pool_key: u64) {
         let mut idle = self.idle.lock();
         let surplus = idle.keep(IdleConnection {
             pool_key,
@@ -127,6 +108,13 @@ impl Connections {
         if wants_sweeper {
             tokio::spawn(sweep(Arc::downgrade(&self.idle)));
         }
+    }
+
+    /// Takes a stream of HTTP/2 back after a clean end of its exchange.
+    pub async fn release_http2(&self, session: HttpSession, candidate: &Candidate) {
+        self.connector
+            .release_http_session(session, &*candidate.peer, Some(IDLE_MAX))
+            .await;
     }
 
     fn take(&self, pool_key: u64) -> Option<Stream> {
@@ -189,6 +177,11 @@ impl IdleConnection {
         look.poll(&mut Context::from_waker(Waker::noop()))
             .is_pending()
     }
+}
+
+/// Ends a connection. Where it has TLS, TLS says so first.
+pub async fn close(mut stream: Stream) {
+    timeout(CLOSE_WAIT, stream.shutdown()).await.ok();
 }
 
 /// Closes what is not to be used again, as long as something waits.

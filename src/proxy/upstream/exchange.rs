@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::TRANSFER_ENCODING;
 use pingora::http::ResponseHeader;
 use pingora::protocols::http::client::HttpSession;
-use pingora::protocols::http::v1::client::HttpSession as Http1;
 use pingora::{Error as PingoraError, ErrorType};
 use tokio::time::timeout;
 
-use super::connections::{Connections, ServiceConnection};
+use super::connections::{self, CLOSE_WAIT, Connections, ServiceConnection};
+use super::http1::{AnswerLost, AnswerReader};
 use super::outgoing::Outgoing;
 use super::silence::{Silence, TooLong};
 use super::unfit;
@@ -30,12 +29,18 @@ pub struct Answering {
     pub head: ResponseHeader,
     /// Nothing of it goes to an app; the price in its head counts.
     pub is_unfit: bool,
-    session: Box<HttpSession>,
+    reader: AnswerOver,
     candidate: Candidate,
     reusable: bool,
     /// The pool, of a connection that other requests use meanwhile.
     shared: Option<Pooled>,
     silence: Silence,
+}
+
+/// What reads an answer.
+enum AnswerOver {
+    Http1(AnswerReader),
+    Http2(Box<HttpSession>),
 }
 
 /// A lost attempt, and what happened in words where it did not even connect.
@@ -63,10 +68,6 @@ const WORDS_BYTES_MAX: usize = 500;
 const REFUSED_BODY_MAX: usize = 64 * 1024;
 const REFUSED_BODY_WAIT: Duration = Duration::from_millis(500);
 
-/// How long the end of an exchange may take: TLS first sends what is left of a request, and a service that
-/// reads nothing would be waited for without end.
-const SHUTDOWN_WAIT: Duration = Duration::from_millis(500);
-
 /// Makes one attempt.
 pub async fn attempt(
     connections: &Connections,
@@ -78,55 +79,47 @@ pub async fn attempt(
     // A connection of HTTP/1.1 ends with its request; one of HTTP/2 would be given the next one, too.
     let shared = matches!(opened, ServiceConnection::Http2(_)).then(|| peers.pooled());
     let may_lead_back = candidate.may_lead_back;
-    let (mut session, written) = match opened {
+    let (mut reader, written) = match opened {
         ServiceConnection::Http1(mut stream) => {
             let written = outgoing.send_http1(&mut stream, may_lead_back).await;
-            (Box::new(HttpSession::H1(Http1::new(stream))), written)
+            let reader = AnswerReader::new(stream, &outgoing.header.method);
+            (AnswerOver::Http1(reader), written)
         }
         ServiceConnection::Http2(mut session) => {
             let written = outgoing
                 .send_http2(&mut session, peers, may_lead_back)
                 .await;
-            (session, written)
+            (AnswerOver::Http2(session), written)
         }
     };
-    let mut reusable = written.is_ok();
+    let reusable = written.is_ok() && !fresh_connection;
     let mut silence = Silence::of(outgoing.read_timeout);
     let read = match written {
         // One silence may last as long as the whole head, interim ones included: a head that comes byte by
         // byte would be waited for without end.
-        Ok(()) => match silence.bounds(read_head(&mut session)).await {
+        Ok(()) => match silence.bounds(read_head(&mut reader)).await {
             Ok(read) => read,
             Err(TooLong) => Err(HeadLost::Other(Cause::Timeout)),
         },
-        Err(cause) => match timeout(EARLY_ANSWER_WAIT, read_head(&mut session)).await {
-            Ok(Ok(())) => Ok(()),
+        Err(cause) => match timeout(EARLY_ANSWER_WAIT, read_head(&mut reader)).await {
+            Ok(Ok(head)) => Ok(head),
             Ok(Err(_)) | Err(_) => return Err(Lost::NotSent(cause).into()),
         },
     };
     if let (Err(HeadLost::Other(_)), Some(shared)) = (&read, &shared) {
         shared.turn();
     }
-    match read {
-        Ok(()) => {}
+    let head = match read {
+        Ok(head) => head,
         Err(HeadLost::NotRun) => return Err(Lost::NotSent(Cause::Refused).into()),
         Err(HeadLost::Closed) if reused => return Err(Lost::StaleConnection.into()),
         Err(HeadLost::Closed) => return Err(Lost::NoHead(Cause::Closed).into()),
         Err(HeadLost::Other(cause)) => return Err(Lost::NoHead(cause).into()),
-    }
-    let Some(head) = session.response_header().cloned() else {
-        return Err(Lost::NoHead(Cause::Protocol).into());
     };
-    // Only with a coding can a length stand beside it.
-    if fresh_connection
-        || head.headers.contains_key(TRANSFER_ENCODING) && unfit::is_framed_twice(&session)
-    {
-        reusable = false;
-    }
     Ok(Answering {
-        is_unfit: unfit::is_unfit(&head, &session),
+        is_unfit: unfit::is_unfit(&head, reader.head_bytes()),
         head,
-        session,
+        reader,
         candidate,
         reusable,
         shared,
@@ -213,23 +206,20 @@ fn connect_cause(error: &PingoraError) -> Cause {
 enum HeadLost {
     /// The service says that it did not run the request.
     NotRun,
+    /// Before its first byte.
     Closed,
     Other(Cause),
 }
 
-async fn read_head(session: &mut HttpSession) -> Result<(), HeadLost> {
+async fn read_head(reader: &mut AnswerOver) -> Result<ResponseHeader, HeadLost> {
     for _ in 0..=INTERIM_HEADS_MAX {
-        if let Err(error) = session.read_response_header().await {
-            return Err(head_lost(&error));
+        let head = reader.read_head().await?;
+        // No request of ours asks for another protocol: what follows is in none that we know.
+        if head.status == StatusCode::SWITCHING_PROTOCOLS {
+            break;
         }
-        match session.response_header() {
-            // No request of ours asks for another protocol: what follows is in none that we know.
-            Some(head) if head.status == StatusCode::SWITCHING_PROTOCOLS => {
-                return Err(HeadLost::Other(Cause::Protocol));
-            }
-            Some(head) if head.status.is_informational() => {}
-            Some(_) => return Ok(()),
-            None => return Err(HeadLost::Other(Cause::Protocol)),
+        if !head.status.is_informational() {
+            return Ok(head);
         }
     }
     Err(HeadLost::Other(Cause::Protocol))
@@ -252,18 +242,67 @@ fn head_lost(error: &PingoraError) -> HeadLost {
     }
 }
 
+// === impl AnswerOver ===
+
+impl AnswerOver {
+    async fn read_head(&mut self) -> Result<ResponseHeader, HeadLost> {
+        match self {
+            Self::Http1(reader) => reader.read_head().await.map_err(HeadLost::from),
+            Self::Http2(session) => {
+                let read = session.read_response_header().await;
+                read.map_err(|error| head_lost(&error))?;
+                let head = session.response_header().cloned();
+                head.ok_or(HeadLost::Other(Cause::Protocol))
+            }
+        }
+    }
+
+    /// Bytes of the head as it came, where it came as bytes.
+    fn head_bytes(&self) -> Option<usize> {
+        match self {
+            Self::Http1(reader) => Some(reader.head_bytes()),
+            Self::Http2(_) => None,
+        }
+    }
+
+    async fn next_chunk(&mut self) -> Result<Option<Bytes>, Cause> {
+        match self {
+            Self::Http1(reader) => reader.next_chunk().await.map_err(|lost| match lost {
+                AnswerLost::Closed | AnswerLost::Unanswered => Cause::Closed,
+                AnswerLost::Reset | AnswerLost::Malformed => Cause::Reset,
+            }),
+            Self::Http2(session) => {
+                let read = session.read_response_body().await;
+                read.map_err(|error| match error.etype {
+                    ErrorType::ConnectionClosed => Cause::Closed,
+                    _ => Cause::Reset,
+                })
+            }
+        }
+    }
+}
+
+// === impl HeadLost ===
+
+impl From<AnswerLost> for HeadLost {
+    fn from(lost: AnswerLost) -> Self {
+        match lost {
+            AnswerLost::Unanswered => Self::Closed,
+            AnswerLost::Closed => Self::Other(Cause::Closed),
+            AnswerLost::Reset => Self::Other(Cause::Reset),
+            AnswerLost::Malformed => Self::Other(Cause::Protocol),
+        }
+    }
+}
+
 // === impl Answering ===
 
 impl Answering {
     /// The next body bytes; `None` at a clean end.
     pub async fn next_chunk(&mut self) -> Result<Option<Bytes>, BodyBroke> {
-        let read = self.silence.bounds(self.session.read_response_body());
-        let cause = match read.await {
+        let cause = match self.silence.bounds(self.reader.next_chunk()).await {
             Ok(Ok(chunk)) => return Ok(chunk),
-            Ok(Err(error)) => match error.etype {
-                ErrorType::ConnectionClosed => Cause::Closed,
-                _ => Cause::Reset,
-            },
+            Ok(Err(cause)) => cause,
             Err(TooLong) => Cause::Timeout,
         };
         if let Some(shared) = &self.shared {
@@ -274,15 +313,31 @@ impl Answering {
 
     /// Gives the connection back to be used again; after a clean end only. What is left is the head.
     pub async fn release(self, connections: &Connections) -> ResponseHeader {
-        if self.reusable {
-            connections.release(*self.session, &self.candidate).await;
+        match self.reader {
+            _ if !self.reusable => {}
+            AnswerOver::Http1(reader) => {
+                let may_be_kept = reader.may_be_kept();
+                let stream = reader.into_stream();
+                match may_be_kept {
+                    true => connections.keep(stream, self.candidate.pool_key),
+                    false => connections::close(stream).await,
+                }
+            }
+            AnswerOver::Http2(session) => {
+                connections.release_http2(*session, &self.candidate).await;
+            }
         }
         self.head
     }
 
     /// Ends the exchange before its answer has ended.
-    pub async fn abandon(mut self) {
-        timeout(SHUTDOWN_WAIT, self.session.shutdown()).await.ok();
+    pub async fn abandon(self) {
+        match self.reader {
+            AnswerOver::Http1(reader) => connections::close(reader.into_stream()).await,
+            AnswerOver::Http2(mut session) => {
+                timeout(CLOSE_WAIT, session.shutdown()).await.ok();
+            }
+        }
     }
 
     /// Reads the small body of an attempt that is repeated, so that the retry reuses the

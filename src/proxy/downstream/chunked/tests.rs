@@ -1,6 +1,6 @@
 use bytes::BytesMut;
 
-use super::{Chunked, EXTRA_BYTES_MAX, Malformed};
+use super::{Chunked, Malformed, REQUEST_EXTRA_BYTES_MAX};
 
 /// The body of these bytes, which come in pieces of so many, and what is left of them.
 async fn read(bytes: &[u8], piece_bytes: usize) -> Result<Vec<u8>, Malformed> {
@@ -45,7 +45,7 @@ async fn a_body_is_the_same_in_whatever_pieces_it_comes() {
 #[tokio::test]
 async fn extensions_and_trailers_have_one_bound() {
     let extension = |bytes: usize| format!(";{}", "a".repeat(bytes.saturating_sub(1)));
-    let half = EXTRA_BYTES_MAX / 2;
+    let half = REQUEST_EXTRA_BYTES_MAX / 2;
     let trailer = format!("X:{}", "y".repeat(half - 2));
     for (extension_bytes, fits) in [(half, true), (half + 1, false)] {
         let body = format!(
@@ -55,7 +55,7 @@ async fn extensions_and_trailers_have_one_bound() {
         assert_eq!(read(body.as_bytes(), 4096).await.is_ok(), fits);
     }
     // A line without end is not waited for.
-    let endless = format!("1{}", extension(2 * EXTRA_BYTES_MAX));
+    let endless = format!("1{}", extension(2 * REQUEST_EXTRA_BYTES_MAX));
     assert_eq!(read(endless.as_bytes(), 4096).await, Err(Malformed));
 }
 

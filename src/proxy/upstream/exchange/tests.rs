@@ -2,6 +2,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use http::Method;
 use pingora::protocols::l4::stream::Stream;
 use pingora::protocols::l4::virt::{VirtualSockOpt, VirtualSocket, VirtualSocketStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -46,11 +47,11 @@ impl VirtualSocket for FullSocket {
 #[tokio::test(start_paused = true)]
 async fn an_exchange_is_ended_although_the_service_reads_nothing() {
     let socket = VirtualSocketStream::new(Box::new(FullSocket));
-    let session = Http1::new(Box::new(Stream::from(socket)));
+    let stream = Box::new(Stream::from(socket));
     let answering = Answering {
         head: ResponseHeader::build(StatusCode::SERVICE_UNAVAILABLE, None).unwrap(),
         is_unfit: false,
-        session: Box::new(HttpSession::H1(session)),
+        reader: AnswerOver::Http1(AnswerReader::new(stream, &Method::GET)),
         candidate: Candidate::at("127.0.0.1:1".parse().expect("an address")),
         reusable: false,
         shared: None,
