@@ -329,3 +329,6 @@ impl Draft {
         self.lines.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@
 //! batch, and no sender waits for ever.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -45,8 +45,8 @@ struct Seat {
 struct Pace {
     /// Moving mean of what a batch takes.
     typical: Duration,
-    /// When a batch took far too long.
-    stalled_at: Option<Instant>,
+    /// When a batch took far too long, on the monotonic clock.
+    stalled_at: Option<Duration>,
 }
 
 // === impl SharedWriter ===
@@ -112,11 +112,11 @@ impl SharedWriter {
 impl Seat {
     /// Writes what waits, if that takes one write to a fast disk. False: it was left as it is.
     fn write_quickly(&mut self, hub: &Hub) -> bool {
-        let is_at_ease = self
+        let is_quick = self
             .writer
             .as_ref()
-            .is_some_and(|writer| writer.is_at_ease());
-        is_at_ease && self.pace.is_fast(Instant::now()) && self.write(hub)
+            .is_some_and(|writer| writer.is_at_ease() && self.pace.is_fast(writer.now()));
+        is_quick && self.write(hub)
     }
 
     /// Writes what waits. False: the writer has stopped.
@@ -127,10 +127,11 @@ impl Seat {
         };
         let requests = hub.queue().take();
         let is_asked = !requests.is_empty();
-        let began = Instant::now();
+        let began = writer.now();
         let goes_on = writer.serve(requests);
         if is_asked {
-            self.pace.note(Instant::now(), began.elapsed());
+            let now = writer.now();
+            self.pace.note(now, now.saturating_sub(began));
         }
         self.writer = goes_on.then_some(writer);
         goes_on
@@ -150,13 +151,13 @@ impl Seat {
 // === impl Pace ===
 
 impl Pace {
-    fn is_fast(&self, now: Instant) -> bool {
-        let stalls = |stalled_at| now.saturating_duration_since(stalled_at) < STALL_PAUSE;
+    fn is_fast(&self, now: Duration) -> bool {
+        let stalls = |stalled_at| now.saturating_sub(stalled_at) < STALL_PAUSE;
         self.typical <= SLOW && !self.stalled_at.is_some_and(stalls)
     }
 
     /// A batch took so long.
-    fn note(&mut self, now: Instant, took: Duration) {
+    fn note(&mut self, now: Duration, took: Duration) {
         self.typical = (self.typical * 7 + took) / 8;
         if took > STALL {
             self.stalled_at = Some(now);

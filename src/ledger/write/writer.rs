@@ -547,7 +547,8 @@ impl Writer {
         self.hub.set_index(None);
     }
 
-    fn now(&self) -> Duration {
+    /// On the monotonic clock.
+    pub fn now(&self) -> Duration {
         self.committer.options().clock.monotonic()
     }
 
