@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::block_in_place;
 
 use crate::ledger::write::hub::Hub;
 use crate::ledger::write::queue::{Job, Reply};
@@ -81,7 +83,7 @@ impl SharedWriter {
             let Some(mut seat) = self.seat.try_lock() else {
                 return;
             };
-            seat.write_quickly(&self.hub)
+            seat.is_quick() && in_place(|| seat.write(&self.hub))
         };
         // What came in the meantime is for the thread: this one has other tasks.
         if !is_written || !self.hub.queue().is_empty() {
@@ -110,13 +112,10 @@ impl SharedWriter {
 // === impl Seat ===
 
 impl Seat {
-    /// Writes what waits, if that takes one write to a fast disk. False: it was left as it is.
-    fn write_quickly(&mut self, hub: &Hub) -> bool {
-        let is_quick = self
-            .writer
-            .as_ref()
-            .is_some_and(|writer| writer.is_at_ease() && self.pace.is_fast(writer.now()));
-        is_quick && self.write(hub)
+    /// What waits takes one write to a fast disk.
+    fn is_quick(&self) -> bool {
+        let writer = self.writer.as_ref();
+        writer.is_some_and(|writer| writer.is_at_ease() && self.pace.is_fast(writer.now()))
     }
 
     /// Writes what waits. False: the writer has stopped.
@@ -145,6 +144,14 @@ impl Seat {
         writer.keep_up();
         self.writer = Some(writer);
         true
+    }
+}
+
+/// Does what may block. Meanwhile the runtime's other tasks go on, and its sockets are heard, whatever the disk does.
+fn in_place<T>(write: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => block_in_place(write),
+        _ => write(),
     }
 }
 

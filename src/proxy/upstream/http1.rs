@@ -159,12 +159,17 @@ impl AnswerReader {
                 ready!(poll_came(&mut self.stream, cx, |came| {
                     if came.is_empty() {
                         *may_continue = false;
-                        return body.closed();
+                        return match body.ends_by_close() {
+                            true => Ok(Bytes::new()),
+                            false => Err(AnswerLost::Closed),
+                        };
                     }
-                    body.take(came, Bytes::copy_from_slice, may_continue)
+                    let taken = body.take(came, Bytes::copy_from_slice, may_continue);
+                    Ok(taken?)
                 }))?
             } else {
-                body.take(&unread, |piece| unread.slice_ref(piece), may_continue)
+                let taken = body.take(&unread, |piece| unread.slice_ref(piece), may_continue);
+                taken.map_err(AnswerLost::from)
             };
             match taken {
                 Ok(chunk) if chunk.is_empty() => {}

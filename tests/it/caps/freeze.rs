@@ -1,6 +1,7 @@
 //! Freeze: effective at once wherever a request is, and what is under way finishes.
 
 use bursar::ledger::entry::State;
+use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use super::{CHAT, ask, on_cue, received};
 use crate::support::origin::{billed, chunk, json, last_chunk, stream_head};
@@ -106,17 +107,34 @@ async fn between_attempts_a_freeze_ends_the_retries() {
 
 /// The permit is given and the intent is on its way to the disk: the last moment at which an order can
 /// take effect.
+/// Another thread asks the ledger again and again, until this is dropped.
+fn keep_asking(bursar: &Bursar) -> oneshot::Sender<()> {
+    let ledger = bursar.ledger.clone();
+    let (sender, mut dropped) = oneshot::channel();
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.expect("a runtime");
+    std::thread::spawn(move || {
+        while dropped.try_recv() == Err(TryRecvError::Empty) {
+            if runtime.block_on(ledger.undelivered()).is_err() {
+                return;
+            }
+        }
+    });
+    sender
+}
+
 #[tokio::test]
 async fn a_freeze_that_comes_while_the_intent_is_written_stops_the_request() {
     let origin = Origin::always(Step::Answer(billed(1))).await;
     let caps = "[caps]\nday_micro_usd = 1000\nrequest_floor_micro_usd = 600\n";
     for _ in 0..50 {
         let bursar = Bursar::with(&origin.url(), caps).await;
+        let _asked = keep_asking(&bursar);
         let mut wire = bursar.connect().await;
         wire.send(request("POST", CHAT, &[], &chat("hi"))).await;
         let caps = bursar.gateway.caps();
         // One thread serves bursar and this test: after the permit the request runs until it waits
-        // for the disk.
+        // for the ledger, which serves others.
         while caps.view().caps[0].under_way == 0 {
             tokio::task::yield_now().await;
         }
@@ -124,8 +142,7 @@ async fn a_freeze_that_comes_while_the_intent_is_written_stops_the_request() {
         caps.freeze(None, "the test").expect("an order");
         let answer = wire.answer().await;
         if answer.status == 200 {
-            // The disk was done before the request waited for it, so the order came after the last
-            // check.
+            // The ledger had no other to serve just then, so the order came after the last check.
             continue;
         }
         is_frozen(&answer);

@@ -223,6 +223,11 @@ impl Rig {
         self.get(Word::Events as u64)
     }
 
+    /// While nothing runs: how many records the log has.
+    pub fn sets_events(&self, records: u64) {
+        self.put(Word::Events, records);
+    }
+
     /// A reader of [`Self::events`] for another task.
     pub fn counter(&self) -> impl Fn() -> u64 + Clone + Send + Sync + 'static {
         let control = std::sync::Arc::new(self.control.try_clone().expect("a descriptor"));

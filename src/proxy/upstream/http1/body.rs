@@ -8,7 +8,6 @@ use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, StatusCode};
 use pingora::http::ResponseHeader;
 
-use super::AnswerLost;
 use crate::proxy::downstream::chunked::{Chunked, Malformed};
 
 /// What is still to come of a body.
@@ -63,7 +62,7 @@ impl AnswerBody {
         came: &[u8],
         own: impl FnOnce(&[u8]) -> Bytes,
         may_continue: &mut bool,
-    ) -> Result<Bytes, AnswerLost> {
+    ) -> Result<Bytes, Malformed> {
         let (chunk, behind) = match self {
             Self::Sized { left } => {
                 let most = usize::try_from(*left).unwrap_or(usize::MAX);
@@ -83,15 +82,12 @@ impl AnswerBody {
         Ok(chunk)
     }
 
-    /// The service has closed.
-    pub fn closed(&mut self) -> Result<Bytes, AnswerLost> {
-        match self {
-            Self::UntilClose | Self::Ended => {
-                *self = Self::Ended;
-                Ok(Bytes::new())
-            }
-            Self::Sized { .. } | Self::Chunked(_) => Err(AnswerLost::Closed),
+    /// The service has closed; whether that ends the body.
+    pub fn ends_by_close(&mut self) -> bool {
+        if matches!(self, Self::UntilClose) {
+            *self = Self::Ended;
         }
+        matches!(self, Self::Ended)
     }
 }
 
