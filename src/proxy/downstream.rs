@@ -192,8 +192,11 @@ impl Downstream {
     /// body was checked.
     pub async fn asks_for_body(&mut self) -> Result<(), AppGone> {
         self.keeps = false;
-        let asked = self.peer.write_all(CONTINUE).await;
-        asked.map_err(|_| AppGone)
+        match timeout(WRITE_TIMEOUT, self.peer.write_all(CONTINUE)).await {
+            Ok(Ok(())) => Ok(()),
+            // Half of it may have gone out: nothing is written behind it.
+            Ok(Err(_)) | Err(_) => Err(self.lost()),
+        }
     }
 
     pub fn presence(&self) -> Presence {

@@ -79,6 +79,30 @@ fn a_panic_is_logged_with_its_place_and_without_its_message() {
 }
 
 #[test]
+fn of_another_crates_line_only_its_place_is_logged() {
+    let said = Said::default();
+    let writer = said.clone();
+    let lines = fmt::layer()
+        .with_ansi(false)
+        .with_writer(move || writer.clone());
+    let subscriber = tracing_subscriber::registry()
+        .with(lines.with_filter(filter_fn(is_own)))
+        .with(Foreign);
+    tracing::subscriber::with_default(subscriber, || {
+        tracing::warn!(target: "h2::codec", key = "sk-in-a-field", "sk-in-a-line");
+        tracing::error!(target: "sled::pagecache", "sk-in-a-line");
+    });
+
+    let said = String::from_utf8(said.0.lock().clone()).expect("text");
+    assert!(
+        said.contains("a library warns; its words are not shown by=\"h2::codec\""),
+        "{said}"
+    );
+    assert!(said.contains("a library reports an error"), "{said}");
+    assert!(!said.contains("sk-in"), "{said}");
+}
+
+#[test]
 fn a_pooled_connection_that_cannot_be_taken_is_no_error() {
     assert!(!is_error("pingora_core::connectors", Level::ERROR));
     assert!(is_error("pingora_core::connectors::l4", Level::ERROR));

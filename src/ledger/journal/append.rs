@@ -156,11 +156,12 @@ impl Journal {
 
     /// The next lines go where room was made, and into the segment that there is.
     pub fn has_room(&self) -> bool {
-        !self.is_room_low() && self.bytes < self.segment_bytes_max && !self.lacks_newline
+        let has_room = self.durability == Durability::Process || !self.is_room_low();
+        has_room && self.bytes < self.segment_bytes_max && !self.lacks_newline
     }
 
     fn is_room_low(&self) -> bool {
-        self.makes_room && self.room_end.saturating_sub(self.bytes) <= ROOM_LOW
+        self.room_end.saturating_sub(self.bytes) <= ROOM_LOW
     }
 
     /// Begins a batch, in a new segment when the current one is full.
@@ -273,7 +274,7 @@ impl Journal {
 
     /// Makes more room where little is left, so that no batch has to.
     pub fn keep_room(&mut self) -> Result<(), LedgerError> {
-        if !self.is_room_low() {
+        if !self.makes_room || !self.is_room_low() {
             return Ok(());
         }
         self.add_room(self.room_end.max(self.bytes));

@@ -154,7 +154,11 @@ impl Committer {
     pub fn keep_room(&mut self) {
         let loaded = self.loaded.as_mut().filter(|_| self.failure.is_none());
         if let Some(Err(error)) = loaded.map(|loaded| loaded.journal.keep_room()) {
+            let is_full = error.is_full();
             self.fail(error);
+            if is_full {
+                self.open_reserve();
+            }
         }
     }
 

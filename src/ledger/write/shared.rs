@@ -1,10 +1,10 @@
 //! The writer, and whose turn it is: a task that asks for something while nobody writes, or the writer's own thread.
 //! The task writes on the thread that it runs on: handing a job over and back costs more than a fast disk does.
 //!
-//! Promise: one at a time writes, and what was handed over first is written first. A task writes one batch, its own
-//! job's, and only while nothing has failed and the disk is fast: one that stalls holds a task up once a second at
-//! most. All else is left to the thread. After a panic of either the writer is gone: nobody is answered from half a
-//! batch, and no sender waits for ever.
+//! Promise: one at a time writes, and what was handed over first is written first. A task writes one batch, with
+//! what others handed over, and only while nothing has failed and the disk is fast; while it does, the runtime goes on
+//! without its thread, however long the disk takes. All else is left to the ledger's thread. After a panic of either the
+//! writer is gone: nobody is answered from half a batch, and no sender waits for ever.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,8 +103,9 @@ impl SharedWriter {
         }
         // A task that writes is at its end first.
         let writer = self.seat.lock().writer.take();
-        if let Some(mut writer) = writer {
-            writer.end();
+        match writer {
+            Some(mut writer) => writer.end(),
+            None => tracing::error!("the ledger's writer ended by a panic; the journal decides"),
         }
     }
 }
@@ -125,10 +126,10 @@ impl Seat {
             return false;
         };
         let requests = hub.queue().take();
-        let is_asked = !requests.is_empty();
+        let writes = requests.iter().any(|request| !request.job.is_question());
         let began = writer.now();
         let goes_on = writer.serve(requests);
-        if is_asked {
+        if writes {
             let now = writer.now();
             self.pace.note(now, now.saturating_sub(began));
         }

@@ -91,8 +91,10 @@ impl Writer {
     /// Nothing has failed and nothing is to be made up for: what is asked takes one write to the disk.
     pub fn is_at_ease(&self) -> bool {
         let loaded = self.committer.sound();
-        let has_room = loaded.is_some_and(|loaded| loaded.journal.has_room());
-        has_room
+        let is_quick = loaded.is_some_and(|loaded| {
+            loaded.journal.has_room() && loaded.books.pending_records() < INDEX_BEHIND_MAX
+        });
+        is_quick
             && !self.committer.is_full()
             && self.unnoted.is_empty()
             && self.hub.backlog().len() == 0
@@ -110,6 +112,9 @@ impl Writer {
             self.keep_usage(USAGE_PAUSE);
         } else {
             self.committer.keep_room();
+            if self.committer.has_failed() {
+                self.publish();
+            }
             self.keep_usage(USAGE_PAUSE_MAX);
         }
     }

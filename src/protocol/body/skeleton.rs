@@ -18,7 +18,7 @@ use super::request::RequestPeek;
 const TEXT_BYTES_MAX: usize = 2048;
 
 /// A body of which more is left is read whole.
-const KEPT_BYTES_MAX: usize = 64 * 1024;
+const KEPT_BYTES_MAX: usize = 16 * 1024;
 
 /// Digits behind `\u`.
 const ESCAPE_DIGITS: usize = 4;

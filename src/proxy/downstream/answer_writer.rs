@@ -24,6 +24,8 @@ pub(super) struct AnswerWriter {
 
 /// What ends an answer's body.
 pub(super) enum BodyEnd {
+    /// No head was written.
+    NotBegun,
     /// Its length, of which so much is left.
     Length { left: usize },
     /// Its last chunk.
@@ -46,7 +48,7 @@ impl AnswerWriter {
     pub(super) fn new() -> Self {
         Self {
             gathered: Vec::new(),
-            end: BodyEnd::Length { left: 0 },
+            end: BodyEnd::NotBegun,
         }
     }
 
@@ -57,7 +59,7 @@ impl AnswerWriter {
     /// See [`BodyEnd::Connection`].
     pub(super) fn held(&self) -> Option<&Bytes> {
         match &self.end {
-            BodyEnd::Length { .. } | BodyEnd::LastChunk => None,
+            BodyEnd::NotBegun | BodyEnd::Length { .. } | BodyEnd::LastChunk => None,
             BodyEnd::Connection { held } => held.as_ref(),
         }
     }
@@ -65,13 +67,16 @@ impl AnswerWriter {
     /// The piece that may go out now that this one has come. `None`: this one waits for its successor.
     pub(super) fn follow(&mut self, piece: Bytes) -> Option<Bytes> {
         match &mut self.end {
-            BodyEnd::Length { .. } | BodyEnd::LastChunk => Some(piece),
+            BodyEnd::NotBegun | BodyEnd::Length { .. } | BodyEnd::LastChunk => Some(piece),
             BodyEnd::Connection { held } => held.replace(piece),
         }
     }
 
-    /// Gathers a head. `None`: it cannot be written.
+    /// Gathers a head. `None`: it cannot be written, or one was.
     pub(super) fn head(&mut self, head: &ResponseHeader, end: BodyEnd, keeps: bool) -> Option<()> {
+        let BodyEnd::NotBegun = self.end else {
+            return None;
+        };
         let out = &mut self.gathered;
         out.reserve(HEAD_BYTES);
         out.extend_from_slice(b"HTTP/1.1 ");
@@ -112,10 +117,12 @@ impl AnswerWriter {
     /// Writes a piece of the body, behind what is gathered.
     pub(super) async fn piece(&mut self, peer: &mut Peer, piece: &[u8]) -> io::Result<()> {
         let (piece, behind) = match &mut self.end {
+            BodyEnd::NotBegun => return Err(io::ErrorKind::InvalidInput.into()),
             BodyEnd::Length { left } => {
-                // Beyond its announced length nothing of it would be taken for this answer.
-                let piece = piece.get(..piece.len().min(*left)).unwrap_or_default();
-                *left = left.saturating_sub(piece.len());
+                // What is beyond would be taken for the next answer.
+                *left = left
+                    .checked_sub(piece.len())
+                    .ok_or(io::ErrorKind::InvalidData)?;
                 (piece, &b""[..])
             }
             BodyEnd::LastChunk => {
@@ -135,6 +142,7 @@ impl AnswerWriter {
     /// Ends the body. An error where it is shorter than was announced.
     pub(super) async fn finish(&mut self, peer: &mut Peer) -> io::Result<()> {
         match &mut self.end {
+            BodyEnd::NotBegun => Err(io::ErrorKind::InvalidInput.into()),
             BodyEnd::Length { left: 0 } => self.flush(peer).await,
             BodyEnd::Length { .. } => Err(io::ErrorKind::UnexpectedEof.into()),
             BodyEnd::LastChunk => self.send(peer, b"", LAST_CHUNK).await,
@@ -159,6 +167,8 @@ impl AnswerWriter {
             }
         }
         self.gathered.clear();
+        // What follows a head are sizes of chunks.
+        self.gathered.shrink_to(4 * HEAD_BYTES);
         Ok(())
     }
 }

@@ -24,7 +24,7 @@ pub struct Chunked {
     place: ParsePosition,
     /// The beginning of a line that has not come whole.
     line: Vec<u8>,
-    /// Of extensions and trailers so far.
+    /// Of extensions and trailers so far; of an answer's trailers only.
     extra_bytes: usize,
 }
 
@@ -58,7 +58,7 @@ pub struct Malformed;
 /// Of extensions and trailers in one request's body, all together.
 const REQUEST_EXTRA_BYTES_MAX: usize = PLACE_BYTES;
 
-/// The same in an answer's: the service is one, and its answer may be paid for.
+/// Of one line of an answer's, and of its trailers: the service is one, and its answer may be paid for.
 const ANSWER_EXTRA_BYTES_MAX: usize = 64 * 1024;
 
 /// Digits of a chunk's size: more could overflow.
@@ -126,7 +126,14 @@ impl Chunked {
                 })
                 .put_slice(more);
         }
-        let payload = several.map_or_else(|| Bytes::copy_from_slice(first), BytesMut::freeze);
+        let payload = match several {
+            None => Bytes::copy_from_slice(first),
+            // Where most was framing, its room goes back: what is kept of an answer is counted by its bytes.
+            Some(payload) if payload.capacity() / 2 > payload.len() => {
+                Bytes::copy_from_slice(&payload)
+            }
+            Some(payload) => payload.freeze(),
+        };
         Ok((payload, came))
     }
 
@@ -151,9 +158,12 @@ impl Chunked {
                         return Ok(None);
                     };
                     let (size, extensions) = read_size(&line)?;
-                    self.count(extensions.len())?;
                     match self.of {
-                        ChunkedIn::Request => check_extensions(extensions)?,
+                        ChunkedIn::Request => {
+                            self.count(extensions.len())?;
+                            check_extensions(extensions)?;
+                        }
+                        // A long stream may fill up each of its sizes; a line has its own bound.
                         ChunkedIn::Answer => check_ignored(extensions)?,
                     }
                     self.place = match size {
@@ -193,7 +203,10 @@ impl Chunked {
                         self.place = ParsePosition::Ended;
                     } else {
                         self.count(line.len())?;
-                        check_trailer(&line)?;
+                        // An answer came whole by then, and what stands here is for nobody.
+                        if self.of == ChunkedIn::Request {
+                            check_trailer(&line)?;
+                        }
                     }
                 }
                 ParsePosition::Ended => return Ok(None),

@@ -55,7 +55,10 @@ pub(super) async fn whole(
     } else {
         edited(relay, &head, body)
     };
-    let Ok(mut answer) = heads::answer_head(&head, bodyless, &relay.settings.key) else {
+    // "A server MUST NOT send a Content-Length header field in any response with a status code of [...] 204" (RFC
+    // 9110, 8.6): an app may wait for its bytes.
+    let keeps_length = bodyless && head.status != StatusCode::NO_CONTENT;
+    let Ok(mut answer) = heads::answer_head(&head, keeps_length, &relay.settings.key) else {
         return (Answered::from(&Code::Internal.into()), false);
     };
     let clarified = clarified(

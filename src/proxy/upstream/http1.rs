@@ -40,6 +40,8 @@ pub struct AnswerReader {
     body: AnswerBody,
     /// As far as is known, a next request may follow.
     may_continue: bool,
+    /// The connection broke behind what came.
+    is_reset: bool,
 }
 
 /// Why an answer did not come whole.
@@ -70,6 +72,7 @@ impl AnswerReader {
             head_bytes: 0,
             body: AnswerBody::Ended,
             may_continue: false,
+            is_reset: false,
         }
     }
 
@@ -106,7 +109,8 @@ impl AnswerReader {
 
     /// The answer came whole, nothing came behind it, and its head lets a next one follow.
     pub fn may_be_kept(&self) -> bool {
-        self.may_continue && self.body.has_ended() == Ok(true) && self.unread.is_empty()
+        let is_whole = self.body.has_ended() == Ok(true) && self.unread.is_empty();
+        self.may_continue && is_whole && !self.is_reset
     }
 
     pub fn into_stream(self) -> Stream {
@@ -121,7 +125,9 @@ impl AnswerReader {
         self.head_bytes = length;
         // "A 1xx response is terminated by the end of the header section" (RFC 9110, 15.2).
         if !head.status.is_informational() {
-            self.may_continue = head::lets_continue(&head);
+            // A service that sends the body of a head alone sends it when it likes.
+            let is_bare = !self.is_for_head && !AnswerBody::is_denied(&head);
+            self.may_continue = head::lets_continue(&head) && is_bare;
             self.body = AnswerBody::of(&head, self.is_for_head)?;
             // "Transfer-Encoding overrides the Content-Length", which "ought to be" taken out (RFC 9112, 6.3).
             if TransferCoding::of(&head.headers) != TransferCoding::Absent {
@@ -133,10 +139,15 @@ impl AnswerReader {
 
     fn poll_head_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), AnswerLost>> {
         let unread = &mut self.unread;
-        let came = ready!(poll_came(&mut self.stream, cx, |came| {
-            *unread = appended(take(unread), came);
-            !came.is_empty()
-        }))?;
+        let came = ready!(poll_came(
+            &mut self.stream,
+            &mut self.is_reset,
+            cx,
+            |came| {
+                *unread = appended(take(unread), came);
+                !came.is_empty()
+            }
+        ))?;
         let lost = match came {
             true => {
                 self.has_begun = true;
@@ -156,17 +167,22 @@ impl AnswerReader {
             let (body, may_continue) = (&mut self.body, &mut self.may_continue);
             let unread = take(&mut self.unread);
             let taken = if unread.is_empty() {
-                ready!(poll_came(&mut self.stream, cx, |came| {
-                    if came.is_empty() {
-                        *may_continue = false;
-                        return match body.ends_by_close() {
-                            true => Ok(Bytes::new()),
-                            false => Err(AnswerLost::Closed),
-                        };
+                ready!(poll_came(
+                    &mut self.stream,
+                    &mut self.is_reset,
+                    cx,
+                    |came| {
+                        if came.is_empty() {
+                            *may_continue = false;
+                            return match body.ends_by_close() {
+                                true => Ok(Bytes::new()),
+                                false => Err(AnswerLost::Closed),
+                            };
+                        }
+                        let taken = body.take(came, Bytes::copy_from_slice, may_continue);
+                        Ok(taken?)
                     }
-                    let taken = body.take(came, Bytes::copy_from_slice, may_continue);
-                    Ok(taken?)
-                }))?
+                ))?
             } else {
                 let taken = body.take(&unread, |piece| unread.slice_ref(piece), may_continue);
                 taken.map_err(AnswerLost::from)
@@ -184,15 +200,27 @@ impl AnswerReader {
     }
 }
 
-/// Reads what is there; nothing of it: the service has closed.
+/// Reads what is there; nothing of it: the service has closed. A connection that broke stays broken: the kernel
+/// reports that once, and a clean end from then on.
 fn poll_came<T>(
-    stream: &mut Stream,
+    stream: &mut (impl AsyncRead + Unpin),
+    is_reset: &mut bool,
     cx: &mut Context<'_>,
     take: impl FnOnce(&[u8]) -> T,
 ) -> Poll<Result<T, AnswerLost>> {
+    if *is_reset {
+        return Err(AnswerLost::Reset).into();
+    }
     let mut room = [const { MaybeUninit::uninit() }; READ_BYTES];
     let mut room = ReadBuf::uninit(&mut room);
-    ready!(Pin::new(stream).poll_read(cx, &mut room)).map_err(|_| AnswerLost::Reset)?;
+    if ready!(Pin::new(&mut *stream).poll_read(cx, &mut room)).is_err() {
+        *is_reset = true;
+        // What TLS had understood before the break it hands out when it is asked again.
+        let again = Pin::new(stream).poll_read(cx, &mut room);
+        if !matches!(again, Poll::Ready(Ok(()))) || room.filled().is_empty() {
+            return Err(AnswerLost::Reset).into();
+        }
+    }
     Ok(take(room.filled())).into()
 }
 

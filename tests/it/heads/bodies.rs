@@ -90,7 +90,7 @@ async fn an_answer_that_ends_with_its_connection_passes() {
 
 #[tokio::test]
 async fn head_204_and_304_have_no_body_and_keep_their_connections() {
-    let rows: [(&str, String, Vec<u8>, u16, Option<&str>); 5] = [
+    let rows: [(&str, String, Vec<u8>, u16, Option<&str>); 6] = [
         (
             "HEAD with a length",
             "HEAD /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n".into(),
@@ -111,6 +111,13 @@ async fn head_204_and_304_have_no_body_and_keep_their_connections() {
             "204",
             "DELETE /v1/endpoints/x-1 HTTP/1.1\r\nHost: localhost\r\n\r\n".into(),
             b"HTTP/1.1 204 No Content\r\n\r\n".to_vec(),
+            204,
+            None,
+        ),
+        (
+            "204 with a length",
+            "DELETE /v1/endpoints/x-1 HTTP/1.1\r\nHost: localhost\r\n\r\n".into(),
+            b"HTTP/1.1 204 No Content\r\nContent-Length: 17\r\n\r\n".to_vec(),
             204,
             None,
         ),
@@ -140,7 +147,7 @@ async fn head_204_and_304_have_no_body_and_keep_their_connections() {
         wire.send(&ask).await;
         let answer = wire.head_answer().await;
         assert_eq!(answer.status, status, "{name}");
-        if length.is_some() {
+        if length.is_some() || status == 204 {
             assert_eq!(
                 answer.header("content-length"),
                 length,

@@ -429,8 +429,6 @@ async fn main_story(format: &str) {
 
     let log = std::fs::read_to_string(house.at("stderr")).expect("a log");
     assert!(log.contains("bursar::"), "{format}: trace logs something");
-    let withheld = "its words are not shown";
-    assert!(log.contains(withheld), "a library had something to say");
     let places = house.places();
     assert!(places.len() > 40, "{} places", places.len());
     let found = found(&places, &needles);

@@ -31,6 +31,14 @@ pub enum TransferCoding {
 // === impl AnswerBody ===
 
 impl AnswerBody {
+    /// A head that has no body and says that it has one: its service may send it all the same. One of a 304 is that
+    /// of the document.
+    pub fn is_denied(head: &ResponseHeader) -> bool {
+        let has_length = length(&head.headers) != Ok(None) && length(&head.headers) != Ok(Some(0));
+        let has_coding = TransferCoding::of(&head.headers) != TransferCoding::Absent;
+        head.status == StatusCode::NO_CONTENT && (has_length || has_coding)
+    }
+
     /// The body behind a head that is no interim one.
     pub fn of(head: &ResponseHeader, is_for_head: bool) -> Result<Self, Malformed> {
         let coding = TransferCoding::of(&head.headers);

@@ -39,9 +39,14 @@ pub fn parse(came: &Bytes) -> Result<Option<(ResponseHeader, usize)>, Malformed>
         Some(0) => Version::HTTP_10,
         _ => Version::HTTP_11,
     });
+    // A head outlives what came with it: it does not hold the bytes of a body.
+    let own = match came.len() / 2 > length {
+        true => Bytes::copy_from_slice(came.get(..length).unwrap_or_default()),
+        false => came.clone(),
+    };
     for field in response.headers.iter() {
         let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| Malformed)?;
-        let value = value(came, field.value)?;
+        let value = value(came, &own, field.value)?;
         head.append_header(name, value).map_err(|_| Malformed)?;
     }
     Ok(Some((head, length)))
@@ -71,10 +76,16 @@ pub fn lets_continue(head: &ResponseHeader) -> bool {
     !names(b"close") && (!is_http_10 || names(b"keep-alive"))
 }
 
-/// A field's value; folded lines become one: "replace each received obs-fold with one or more SP" (5.2).
-fn value(came: &Bytes, raw: &[u8]) -> Result<HeaderValue, Malformed> {
+/// A field's value, which stands in `came`, as a part of `own`, which begins with the same bytes; folded lines become
+/// one: "replace each received obs-fold with one or more SP" (5.2).
+fn value(came: &Bytes, own: &Bytes, raw: &[u8]) -> Result<HeaderValue, Malformed> {
     let value = match memchr::memchr2(b'\r', b'\n', raw) {
-        None => came.slice_ref(raw),
+        None => {
+            let at = raw.as_ptr().addr().wrapping_sub(came.as_ptr().addr());
+            let end = at.checked_add(raw.len()).ok_or(Malformed)?;
+            own.get(at..end).ok_or(Malformed)?;
+            own.slice(at..end)
+        }
         Some(_) => {
             let lines = raw.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
             let lines: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).collect();
