@@ -153,12 +153,10 @@ impl Committer {
     /// Has room made for the next batches, beside them.
     pub fn keep_room(&mut self) {
         let loaded = self.loaded.as_mut().filter(|_| self.failure.is_none());
-        if let Some(Err(error)) = loaded.map(|loaded| loaded.journal.keep_room()) {
-            let is_full = error.is_full();
-            self.fail(error);
-            if is_full {
-                self.open_reserve();
-            }
+        match loaded.map(|loaded| loaded.journal.keep_room()) {
+            Some(Err(error)) if error.is_full() => self.open_reserve(),
+            Some(Err(error)) => self.fail(error),
+            Some(Ok(())) | None => {}
         }
     }
 
@@ -213,8 +211,7 @@ impl Committer {
         if let Some(failure) = &self.failure {
             // No new failure: requests in the meantime do not put off the next try to open the journal.
             let why = failure.to_string();
-            let error = LedgerError::Unavailable { why };
-            return jobs.iter().map(|_| Err(error.clone())).collect();
+            return vec![Err(LedgerError::Unavailable { why }); jobs.len()];
         }
         match self.try_commit(jobs) {
             Ok(replies) => replies,
@@ -565,10 +562,9 @@ impl Committer {
     }
     /// Gives the reserve's room to the outcomes of requests in flight.
     fn open_reserve(&mut self) {
-        let new = if self.serves {
-            "requests are sent all the same"
-        } else {
-            "no new metered requests until there is room"
+        let new = match self.serves {
+            true => "requests are sent all the same",
+            false => "no new metered requests until there is room",
         };
         tracing::error!("the disk is full: {new}");
         self.is_full = true;
