@@ -4,7 +4,7 @@
 //! Promise: each literal of the interface is spelled once on this side, here, and occurs verbatim
 //! in docs/interface.md.
 
-use http::HeaderName;
+use http::{HeaderMap, HeaderName};
 use thiserror::Error;
 
 /// The app's or bursar's key for one logical request.
@@ -107,6 +107,17 @@ impl ServiceNames {
             comment_route_version: comment("route-version"),
         })
     }
+}
+
+/// The members of a field that is a list (RFC 9110, 5.6.1), over all its lines; empty ones are among them.
+pub fn members<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    let values = headers.get_all(name).into_iter();
+    values
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii)
 }
 
 fn is_service_name(name: &str) -> bool {

@@ -52,7 +52,7 @@ pub struct Downstream {
     cut: CutSignal,
     answer: AnswerWriter,
     /// The connection may carry another request behind this one.
-    keeps: bool,
+    may_stay: bool,
 }
 
 /// The request as it came in.
@@ -90,8 +90,8 @@ const REFUSAL_PAUSE: Duration = Duration::from_millis(1);
 // === impl Downstream ===
 
 impl Downstream {
-    /// `keeps`: the connection may carry another request behind this one, if the app lets it.
-    pub(super) fn new(head: AppHead, keeps: bool, peer: Peer, cut: CutSignal) -> Self {
+    /// `may_stay`: the connection may carry another request behind this one, if the app lets it.
+    pub(super) fn new(head: AppHead, may_stay: bool, peer: Peer, cut: CutSignal) -> Self {
         let announced = announced(&head.headers);
         let request = if head.headers.contains_key(TRANSFER_ENCODING) {
             RequestForm::Chunked {
@@ -104,7 +104,7 @@ impl Downstream {
             }
         };
         Self {
-            keeps: keeps && announced.is_some() && !head.closes(),
+            may_stay: may_stay && announced.is_some() && !head.closes(),
             head,
             request,
             ..Self::without_request(peer, cut)
@@ -121,7 +121,7 @@ impl Downstream {
             peer,
             cut,
             answer: AnswerWriter::new(),
-            keeps: false,
+            may_stay: false,
         }
     }
 
@@ -185,13 +185,13 @@ impl Downstream {
 
     /// The connection carries no other request behind this one.
     pub fn ends_connection(&mut self) {
-        self.keeps = false;
+        self.may_stay = false;
     }
 
     /// Asks the app for the body that it announced. Its connection ends with the answer: this is said before the
     /// body was checked.
     pub async fn asks_for_body(&mut self) -> Result<(), AppGone> {
-        self.keeps = false;
+        self.may_stay = false;
         match timeout(WRITE_TIMEOUT, self.peer.write_all(CONTINUE)).await {
             Ok(Ok(())) => Ok(()),
             // Half of it may have gone out: nothing is written behind it.
@@ -298,9 +298,9 @@ impl Downstream {
             None => BodyEnd::LastChunk,
         };
         // What follows a body that was not read whole is not read as a request.
-        self.keeps &= matches!(self.request, RequestForm::Sized { left: 0 })
+        self.may_stay &= matches!(self.request, RequestForm::Sized { left: 0 })
             && !matches!(end, BodyEnd::Connection { .. });
-        match self.answer.head(head, end, self.keeps) {
+        match self.answer.head(head, end, self.may_stay) {
             Some(()) => Ok(()),
             None => Err(self.lost()),
         }
@@ -372,11 +372,11 @@ impl Downstream {
         if self.presence() == Presence::Gone {
             return false;
         }
-        if !self.keeps {
+        if !self.may_stay {
             // A peer that has gone already is what shutting down wants.
             self.peer.shutdown().await.ok();
         }
-        self.keeps
+        self.may_stay
     }
 
     /// The bare connection, for what comes after an answer that ends it.

@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::refuse::{Code, Refusal};
 use crate::ledger::entry::EntryId;
-use crate::protocol::names::X_BURSAR_VIA;
+use crate::protocol::names::{X_BURSAR_VIA, members};
 
 /// This process among the bursars that a request passes.
 #[derive(Clone, Debug)]
@@ -41,12 +41,8 @@ impl Hops {
 
     /// The header that a request goes on with, or why it does not.
     pub fn of(&self, headers: &HeaderMap) -> Result<HeaderValue, Refusal> {
-        let mut ids = Vec::new();
-        for value in headers.get_all(X_BURSAR_VIA) {
-            let among = value.as_bytes().split(|byte| *byte == b',');
-            let is_id = |id: &&[u8]| id.len() == ID_DIGITS && id.iter().all(u8::is_ascii_hexdigit);
-            ids.extend(among.map(<[u8]>::trim_ascii).filter(is_id));
-        }
+        let is_id = |id: &&[u8]| id.len() == ID_DIGITS && id.iter().all(u8::is_ascii_hexdigit);
+        let mut ids: Vec<&[u8]> = members(headers, &X_BURSAR_VIA).filter(is_id).collect();
         let own = self.own.as_bytes();
         if ids.len() >= HOPS_MAX || ids.contains(&own) {
             return Err(Code::UpstreamLoop.into());

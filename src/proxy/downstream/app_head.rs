@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http::header::CONNECTION;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 
+use crate::protocol::names::members;
 use crate::proxy::refuse::{Code, Refusal};
 
 /// The head of a request that came in.
@@ -72,11 +73,7 @@ impl AppHead {
 
     /// The app asks for the end of its connection behind this request.
     pub fn closes(&self) -> bool {
-        self.headers
-            .get_all(CONNECTION)
-            .iter()
-            .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-            .any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
+        members(&self.headers, &CONNECTION).any(|option| option.eq_ignore_ascii_case(b"close"))
     }
 }
 

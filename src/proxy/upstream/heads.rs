@@ -14,6 +14,7 @@ use pingora::http::{RequestHeader, ResponseHeader};
 
 use super::peers::Peers;
 use crate::config::ApiKey;
+use crate::protocol::names::members;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_AUTHORIZATION: HeaderName = HeaderName::from_static("proxy-authorization");
@@ -49,12 +50,8 @@ pub fn is_hop_by_hop(name: &HeaderName) -> bool {
 
 /// What `Connection` nominates.
 pub fn nominated(headers: &HeaderMap) -> Vec<HeaderName> {
-    headers
-        .get_all(CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|token| token.trim().parse().ok())
+    members(headers, &CONNECTION)
+        .filter_map(|token| HeaderName::from_bytes(token).ok())
         .collect()
 }
 
@@ -155,10 +152,7 @@ pub fn is_event_stream(headers: &HeaderMap) -> bool {
 /// Whether a body is in a coding, though none was asked for. It is never undone here: a few bytes may
 /// stand for a gigabyte.
 pub fn is_encoded(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(CONTENT_ENCODING).iter();
-    values
-        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-        .map(<[u8]>::trim_ascii)
+    members(headers, &CONTENT_ENCODING)
         .any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))
 }
 

@@ -31,8 +31,6 @@ use crate::proxy::downstream::chunked::Malformed;
 pub struct AnswerReader {
     stream: Stream,
     is_for_head: bool,
-    /// Something came.
-    has_begun: bool,
     /// Came, and is not yet taken.
     unread: Bytes,
     /// Bytes of the last head.
@@ -67,7 +65,6 @@ impl AnswerReader {
         Self {
             stream,
             is_for_head: method == Method::HEAD,
-            has_begun: false,
             unread: Bytes::new(),
             head_bytes: 0,
             body: AnswerBody::Ended,
@@ -149,11 +146,9 @@ impl AnswerReader {
             }
         ))?;
         let lost = match came {
-            true => {
-                self.has_begun = true;
-                return Ok(()).into();
-            }
-            false if !self.has_begun => AnswerLost::Unanswered,
+            true => return Ok(()).into(),
+            // Nor came an interim head.
+            false if self.unread.is_empty() && self.head_bytes == 0 => AnswerLost::Unanswered,
             false => match head::parse(&self.unread) {
                 Ok(_) => AnswerLost::Closed,
                 Err(Malformed) => AnswerLost::Malformed,

@@ -8,6 +8,7 @@ use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, StatusCode};
 use pingora::http::ResponseHeader;
 
+use crate::protocol::names::members;
 use crate::proxy::downstream::chunked::{Chunked, Malformed};
 
 /// What is still to come of a body.
@@ -34,7 +35,7 @@ impl AnswerBody {
     /// A head that has no body and says that it has one: its service may send it all the same. One of a 304 is that
     /// of the document.
     pub fn is_denied(head: &ResponseHeader) -> bool {
-        let has_length = length(&head.headers) != Ok(None) && length(&head.headers) != Ok(Some(0));
+        let has_length = !matches!(length(&head.headers), Ok(None | Some(0)));
         let has_coding = TransferCoding::of(&head.headers) != TransferCoding::Absent;
         head.status == StatusCode::NO_CONTENT && (has_length || has_coding)
     }
@@ -115,12 +116,10 @@ impl TransferCoding {
 /// The one length that a head names, however often (RFC 9110, 8.6).
 fn length(headers: &HeaderMap) -> Result<Option<u64>, Malformed> {
     let mut length = None;
-    for value in headers.get_all(CONTENT_LENGTH) {
-        for member in value.as_bytes().split(|byte| *byte == b',') {
-            let member = number(member.trim_ascii())?;
-            if *length.get_or_insert(member) != member {
-                return Err(Malformed);
-            }
+    for member in members(headers, &CONTENT_LENGTH) {
+        let member = number(member)?;
+        if *length.get_or_insert(member) != member {
+            return Err(Malformed);
         }
     }
     Ok(length)

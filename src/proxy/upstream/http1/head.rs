@@ -11,6 +11,7 @@ use http::{HeaderName, HeaderValue, Version};
 use httparse::{ParserConfig, Response, Status};
 use pingora::http::ResponseHeader;
 
+use crate::protocol::names::members;
 use crate::proxy::downstream::chunked::Malformed;
 
 /// More than reach an app: the price in such a head counts.
@@ -69,9 +70,7 @@ pub fn lets_continue(head: &ResponseHeader) -> bool {
         return false;
     }
     let names = |wanted: &[u8]| {
-        let values = head.headers.get_all(CONNECTION).iter();
-        let mut options = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-        options.any(|option| option.trim_ascii().eq_ignore_ascii_case(wanted))
+        members(&head.headers, &CONNECTION).any(|option| option.eq_ignore_ascii_case(wanted))
     };
     !names(b"close") && (!is_http_10 || names(b"keep-alive"))
 }
