@@ -157,8 +157,8 @@ fn api_key(reader: &mut Reader<'_>, place: &Location, source: &KeyPlace) -> Opti
         .ok()
 }
 
-/// A file of certificates, each one that can be trusted: of an empty file the connector makes
-/// that no server is trusted, and with one it cannot read it ends the whole process.
+/// A file of certificates, each one that can be trusted: with an empty file, or one that cannot be read, no
+/// server is.
 fn ca_file(reader: &mut Reader<'_>) -> Option<PathBuf> {
     let At { value: path, place } = reader.path("ca_file")?;
     if !reader.is_needed() || reader.has_refused(&place) {
@@ -172,7 +172,7 @@ fn ca_file(reader: &mut Reader<'_>) -> Option<PathBuf> {
     None
 }
 
-/// Reads a PEM file as the connector will, which ends the process at the first part it does not take.
+/// Reads a PEM file that holds certificates and nothing else.
 fn authorities(path: &Path) -> Result<(), String> {
     let parts = <(SectionKind, Vec<u8>)>::pem_file_iter(path)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use rustls::RootCertStore;
+
 use super::hops::Hops;
 use super::upstream::connections::Connections;
 use super::upstream::peers::Peers;
-use super::upstream::trust::connector_options;
+use super::upstream::trust::authorities;
 use crate::clock::SharedClock;
 use crate::config::{ApiKey, Config};
 use crate::ledger::Ledger;
@@ -37,8 +39,7 @@ impl Settings {
         connections: Option<Arc<Connections>>,
         hops: Hops,
     ) -> Self {
-        let connections = connections
-            .unwrap_or_else(|| Arc::new(Connections::new(connector_options(&config.upstream))));
+        let connections = connections.unwrap_or_else(|| Arc::new(connections_of(&config)));
         Self {
             names: config.names.clone(),
             table: RouteTable::new(&config.upstream.extra_routes),
@@ -58,4 +59,12 @@ impl Settings {
         self.organization = ledger.organization(&address, key.as_bytes());
         self
     }
+}
+
+/// Without authorities, which were checked before, no service is trusted.
+fn connections_of(config: &Config) -> Connections {
+    Connections::trusting(authorities(&config.upstream).unwrap_or_else(|error| {
+        tracing::error!(%error, "no service can be trusted");
+        RootCertStore::empty()
+    }))
 }

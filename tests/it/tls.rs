@@ -440,6 +440,20 @@ async fn a_name_that_does_not_resolve_is_reported_and_nothing_is_in_doubt() {
     assert!(matches!(entry.state, State::Failed), "{:?}", entry.state);
 }
 
+/// A connection for each unkeyed request (rule I7) costs no whole handshake.
+#[tokio::test]
+async fn a_next_connection_goes_on_with_the_session_of_an_earlier_one() {
+    let set = Set::speaking(&["http/1.1"]).await;
+    for _ in 0..3 {
+        set.front
+            .origin
+            .push(Step::Answer(json(200, &[], "{\"duration_s\":1.0}")));
+        let answer = ask(&set.bursar, &speech()).await;
+        assert_eq!(answer.status, 200);
+    }
+    assert_eq!((set.front.accepted(), set.front.resumed()), (3, 2));
+}
+
 /// Each has a connection of its own (rule I7), which is not used again.
 #[tokio::test]
 async fn connections_of_unkeyed_requests_over_http2_are_closed() {

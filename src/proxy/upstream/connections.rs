@@ -1,12 +1,12 @@
-//! Connections to the service: pingora's connector opens them, speaks TLS and keeps those of HTTP/2; those
-//! of HTTP/1.1 are kept here between two requests.
+//! Connections to the service, and those that wait for a next request: of HTTP/1.1 alone, of HTTP/2 shared.
+//! pingora opens them and speaks HTTP/2; `tls` secures them.
 //!
-//! Why not by pingora: it starts a task for each connection that is put back, and wakes that task each time
-//! one is taken out. Here a look when one is taken out, and one task for all, do the same.
+//! Why they are not kept by pingora: it starts a task for each connection that is put back, and wakes that task each
+//! time one is taken out. Here a look when one is taken out, and one task for all, do the same.
 //!
-//! Promise: a connection is given to one request at a time, the one used last first; none that the service
-//! has closed or has written to unasked, as far as the runtime has heard; none longer than [`IDLE_MAX`]
-//! after its last request; at most [`IDLE_CONNECTIONS_MAX`] are kept.
+//! Promise: a connection of HTTP/1.1 is given to one request at a time, the one used last first; none that the
+//! service has closed or has written to unasked, as far as the runtime has heard; none longer than [`IDLE_MAX`]
+//! after its last request; at most [`IDLE_CONNECTIONS_MAX`] are kept. A fresh one is used by its one request.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -16,20 +16,24 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pingora::Error as PingoraError;
-use pingora::connectors::ConnectorOptions;
-use pingora::connectors::http::Connector;
+use pingora::connectors::http::v2::{ConnectionRef, H2HandshakeSettings, handshake};
+use pingora::connectors::{ConnectorOptions, TransportConnector};
 use pingora::protocols::Stream;
 use pingora::protocols::http::client::HttpSession;
+use pingora::{Error as PingoraError, ErrorType};
+use rustls::RootCertStore;
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::peers::Candidate;
+use super::tls::{Insecure, Tls};
+use crate::proxy::purchase::lost::Cause;
 
 /// Opens connections to the service and keeps those that wait for a next request.
 pub struct Connections {
-    connector: Connector,
+    transport: TransportConnector,
+    tls: Tls,
     idle: Arc<Mutex<Idle>>,
 }
 
@@ -40,10 +44,20 @@ pub enum ServiceConnection {
     Http2(Box<HttpSession>),
 }
 
-/// The connections of HTTP/1.1 that wait, the one that waits longest first.
+/// No connection to this address.
+#[derive(Debug)]
+pub struct Unconnected {
+    pub cause: Cause,
+    pub words: String,
+}
+
+/// The connections that a next request may use.
 #[derive(Default)]
 struct Idle {
+    /// Of HTTP/1.1, the one that waits longest first.
     waiting: VecDeque<IdleConnection>,
+    /// Of HTTP/2, in use or not.
+    shared: VecDeque<SharedConnection>,
     /// A task looks after them.
     has_sweeper: bool,
 }
@@ -55,11 +69,24 @@ struct IdleConnection {
     since: Instant,
 }
 
+struct SharedConnection {
+    pool_key: u64,
+    connection: ConnectionRef,
+    /// When it was last given to a request or seen in use.
+    since: Instant,
+}
+
 /// Idle time of kept connections, below what servers commonly allow.
 const IDLE_MAX: Duration = Duration::from_secs(55);
 
 /// Idle connections of HTTP/1.1 kept. `server/descriptors` counts them beside those of requests.
 const IDLE_CONNECTIONS_MAX: usize = 256;
+
+/// Connections of HTTP/2 kept; each has room for many requests.
+const SHARED_CONNECTIONS_MAX: usize = 128;
+
+const HTTP2_STREAMS_MAX: usize = 100;
+const HTTP2_PING: Duration = Duration::from_secs(30);
 
 /// How long the end of a connection that is not kept may take: TLS first sends what is left of a request, and a
 /// service that reads nothing would be waited for without end.
@@ -71,9 +98,10 @@ const SWEEP: Duration = Duration::from_secs(5);
 // === impl Connections ===
 
 impl Connections {
-    pub fn new(options: ConnectorOptions) -> Self {
+    pub fn trusting(authorities: RootCertStore) -> Self {
         Self {
-            connector: Connector::new(Some(options)),
+            transport: TransportConnector::new(Some(ConnectorOptions::new(1))),
+            tls: Tls::trusting(authorities),
             idle: Arc::default(),
         }
     }
@@ -82,39 +110,92 @@ impl Connections {
     pub async fn open(
         &self,
         candidate: &Candidate,
-    ) -> Result<(ServiceConnection, bool), Box<PingoraError>> {
+    ) -> Result<(ServiceConnection, bool), Unconnected> {
         if let Some(stream) = self.take(candidate.pool_key) {
             return Ok((ServiceConnection::Http1(stream), true));
         }
-        let (session, reused) = self.connector.get_http_session(&*candidate.peer).await?;
-        Ok(match session {
-            HttpSession::H1(session) => (ServiceConnection::Http1(session.into_inner()), reused),
-            session => (ServiceConnection::Http2(Box::new(session)), reused),
-        })
+        if let Some(session) = self.take_stream(candidate.pool_key).await {
+            return Ok((ServiceConnection::Http2(Box::new(session)), true));
+        }
+        match timeout(candidate.connect_timeout, self.connect(candidate)).await {
+            Ok(connected) => Ok((connected?, false)),
+            Err(_) => Err(Unconnected {
+                cause: Cause::ConnectTimeout,
+                words: format!("{} was not connected in time", candidate.peer),
+            }),
+        }
+    }
+
+    async fn connect(&self, candidate: &Candidate) -> Result<ServiceConnection, Unconnected> {
+        let stream = self.transport.new_stream(&*candidate.peer).await;
+        let stream = stream.map_err(|error| Unconnected::because(&error))?;
+        let Some(host) = &candidate.tls_host else {
+            return Ok(ServiceConnection::Http1(stream));
+        };
+        let stream = self.tls.connect(stream, host).await?;
+        if !stream.speaks_http2() {
+            return Ok(ServiceConnection::Http1(Box::new(stream)));
+        }
+        let mut settings = H2HandshakeSettings::new();
+        settings.max_streams = match candidate.is_fresh {
+            true => 1,
+            false => HTTP2_STREAMS_MAX,
+        };
+        settings.ping_interval = Some(HTTP2_PING);
+        let connection = handshake(Box::new(stream), settings).await;
+        let connection = connection.map_err(|error| Unconnected::because(&error))?;
+        let session = connection.spawn_stream().await;
+        let session = session.map_err(|error| Unconnected::because(&error))?;
+        let session = session.ok_or_else(|| Unconnected {
+            cause: Cause::Connect,
+            words: format!("{} takes no request", candidate.peer),
+        })?;
+        if !candidate.is_fresh {
+            self.share(connection, candidate.pool_key);
+        }
+        Ok(ServiceConnection::Http2(Box::new(HttpSession::H2(session))))
     }
 
     /// Keeps a connection of HTTP/1.1 whose answer came whole, and lets a next one follow.
     pub fn keep(&self, stream: Stream, pool_key: u64) {
-        let mut idle = self.idle.lock();
-        let surplus = idle.keep(IdleConnection {
+        let surplus = self.idle.lock().keep(IdleConnection {
             pool_key,
             stream,
             since: Instant::now(),
         });
-        let wants_sweeper = !std::mem::replace(&mut idle.has_sweeper, true);
-        drop(idle);
         // Closing is a system call, with TLS several: not under the lock.
         drop(surplus);
-        if wants_sweeper {
+        self.sweep();
+    }
+
+    fn share(&self, connection: ConnectionRef, pool_key: u64) {
+        let surplus = self.idle.lock().share(SharedConnection {
+            pool_key,
+            connection,
+            since: Instant::now(),
+        });
+        drop(surplus);
+        self.sweep();
+    }
+
+    fn sweep(&self) {
+        let has_sweeper = std::mem::replace(&mut self.idle.lock().has_sweeper, true);
+        if !has_sweeper {
             tokio::spawn(sweep(Arc::downgrade(&self.idle)));
         }
     }
 
-    /// Takes a stream of HTTP/2 back after a clean end of its exchange.
-    pub async fn release_http2(&self, session: HttpSession, candidate: &Candidate) {
-        self.connector
-            .release_http_session(session, &*candidate.peer, Some(IDLE_MAX))
-            .await;
+    /// A stream of a connection that others use, too.
+    async fn take_stream(&self, pool_key: u64) -> Option<HttpSession> {
+        loop {
+            let connection = self.idle.lock().shared(pool_key)?;
+            match connection.spawn_stream().await {
+                Ok(Some(session)) => return Some(HttpSession::H2(session)),
+                // Others were faster.
+                Ok(None) if !connection.is_shutting_down() => return None,
+                Ok(None) | Err(_) => connection.mark_shutdown(),
+            }
+        }
     }
 
     fn take(&self, pool_key: u64) -> Option<Stream> {
@@ -139,6 +220,26 @@ impl Idle {
         }
     }
 
+    fn share(&mut self, shared: SharedConnection) -> Option<SharedConnection> {
+        self.shared.push_back(shared);
+        match self.shared.len() > SHARED_CONNECTIONS_MAX {
+            true => self.shared.pop_front(),
+            false => None,
+        }
+    }
+
+    /// The newest connection that takes one more stream.
+    fn shared(&mut self, pool_key: u64) -> Option<ConnectionRef> {
+        let is_wanted = |shared: &&mut SharedConnection| {
+            shared.pool_key == pool_key
+                && shared.is_usable()
+                && shared.connection.can_accept_streams(1)
+        };
+        let shared = self.shared.iter_mut().rev().find(is_wanted)?;
+        shared.since = Instant::now();
+        Some(shared.connection.clone())
+    }
+
     fn take(&mut self, pool_key: u64) -> Option<IdleConnection> {
         let is_wanted = |waiting: &IdleConnection| waiting.pool_key == pool_key;
         let at = self.waiting.iter().rposition(is_wanted)?;
@@ -146,12 +247,22 @@ impl Idle {
     }
 
     /// Takes out what is not to be used again. `None`: nothing waits any more.
-    fn sweep(&mut self) -> Option<Vec<IdleConnection>> {
-        if self.waiting.is_empty() {
+    fn sweep(&mut self) -> Option<(Vec<IdleConnection>, Vec<SharedConnection>)> {
+        if self.waiting.is_empty() && self.shared.is_empty() {
             self.has_sweeper = false;
             return None;
         }
-        let mut over = Vec::new();
+        let (mut over, mut over_shared) = (Vec::new(), Vec::new());
+        for mut shared in std::mem::take(&mut self.shared) {
+            if shared.is_usable() {
+                if !shared.connection.is_idle() {
+                    shared.since = Instant::now();
+                }
+                self.shared.push_back(shared);
+            } else {
+                over_shared.push(shared);
+            }
+        }
         for mut waiting in std::mem::take(&mut self.waiting) {
             if waiting.since.elapsed() < IDLE_MAX && waiting.is_silent() {
                 self.waiting.push_back(waiting);
@@ -159,7 +270,7 @@ impl Idle {
                 over.push(waiting);
             }
         }
-        Some(over)
+        Some((over, over_shared))
     }
 }
 
@@ -176,6 +287,37 @@ impl IdleConnection {
         let look = pin!(unconstrained(look));
         look.poll(&mut Context::from_waker(Waker::noop()))
             .is_pending()
+    }
+}
+
+// === impl SharedConnection ===
+
+impl SharedConnection {
+    fn is_usable(&self) -> bool {
+        let connection = &self.connection;
+        let is_over = connection.is_closed() || connection.is_shutting_down();
+        !is_over && (self.since.elapsed() < IDLE_MAX || !connection.is_idle())
+    }
+}
+
+// === impl Unconnected ===
+
+impl Unconnected {
+    fn because(error: &PingoraError) -> Self {
+        Self {
+            cause: match error.etype {
+                ErrorType::ConnectTimedout => Cause::ConnectTimeout,
+                ErrorType::HandshakeError => Cause::Tls,
+                _ => Cause::Connect,
+            },
+            words: error.to_string(),
+        }
+    }
+}
+
+impl From<Insecure> for Unconnected {
+    fn from(Insecure { cause, words }: Insecure) -> Self {
+        Self { cause, words }
     }
 }
 

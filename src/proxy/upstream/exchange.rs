@@ -150,9 +150,9 @@ async fn connect(
                 }
                 return Ok((opened, candidate.clone(), reused));
             }
-            Err(error) => {
-                last = connect_cause(&error);
-                let error_words = on_one_line(&error.to_string());
+            Err(unconnected) => {
+                last = unconnected.cause;
+                let error_words = on_one_line(&unconnected.words);
                 words = Some(match last {
                     Cause::NoTls => format!("{} speaks no TLS: {error_words}", peers.authority()),
                     _ => error_words,
@@ -181,25 +181,6 @@ fn on_one_line(words: &str) -> String {
         }
     }
     line
-}
-
-fn connect_cause(error: &PingoraError) -> Cause {
-    match error.etype {
-        ErrorType::ConnectTimedout | ErrorType::TLSHandshakeTimedout => Cause::ConnectTimeout,
-        ErrorType::InvalidCert => Cause::Certificate,
-        ErrorType::TLSHandshakeFailure | ErrorType::HandshakeError => {
-            // rustls reports all of these like any handshake problem; only the text distinguishes them.
-            let words = error.to_string();
-            if words.contains("invalid peer certificate") {
-                Cause::Certificate
-            } else if words.contains("InvalidContentType") {
-                Cause::NoTls
-            } else {
-                Cause::Tls
-            }
-        }
-        _ => Cause::Connect,
-    }
 }
 
 /// How a head was missed.
@@ -323,9 +304,8 @@ impl Answering {
                     false => connections::close(stream).await,
                 }
             }
-            AnswerOver::Http2(session) => {
-                connections.release_http2(*session, &self.candidate).await;
-            }
+            // Its connection is kept as long as it was used for a request a while ago.
+            AnswerOver::Http2(_) => {}
         }
         self.head
     }

@@ -1,8 +1,7 @@
 //! Where the service is: its addresses, its TLS name, and the timeouts of a connection.
 //!
 //! Promise: names are resolved without blocking the runtime; the last good answer serves for five
-//! minutes when the resolver fails; a TLS peer always has a name to verify against (an empty one
-//! would switch verification off in pingora's rustls connector). Which addresses are this machine's own is
+//! minutes when the resolver fails; connections to one address are told apart by what was verified. Which addresses are this machine's own is
 //! looked up as often as the name is.
 
 use std::net::{IpAddr, SocketAddr};
@@ -11,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pingora::protocols::{ALPN, TcpKeepalive};
+use pingora::protocols::TcpKeepalive;
 use pingora::upstreams::peer::{HttpPeer, Peer};
 use tokio::net::lookup_host;
 use tokio::time::timeout;
@@ -22,7 +21,7 @@ use crate::proxy::hops::{is_near, is_of_this_machine};
 
 /// The configured service.
 pub struct Peers {
-    host: String,
+    host: Arc<str>,
     port: u16,
     tls: bool,
     /// `Host` header and `:authority`.
@@ -47,7 +46,14 @@ const FRESH: u64 = 1 << 63;
 #[derive(Clone)]
 pub struct Candidate {
     address: SocketAddr,
+    /// Its TCP connection.
     pub peer: Arc<HttpPeer>,
+    /// Whose certificate is verified. `None`: no TLS.
+    pub tls_host: Option<Arc<str>>,
+    /// A connection of its own for one request.
+    pub is_fresh: bool,
+    /// For all of a connection, TLS included.
+    pub connect_timeout: Duration,
     /// What idle connections to it are found by: where they lead, what was verified, and whether they may
     /// be shared.
     pub pool_key: u64,
@@ -86,9 +92,6 @@ const KEEPALIVE: TcpKeepalive = TcpKeepalive {
     user_timeout: Duration::from_secs(150),
 };
 
-const H2_STREAMS_MAX: usize = 100;
-const H2_PING: Duration = Duration::from_secs(30);
-
 // === impl Candidate ===
 
 impl Candidate {
@@ -100,6 +103,9 @@ impl Candidate {
             address,
             pool_key: peer.reuse_hash(),
             peer: Arc::new(peer),
+            tls_host: None,
+            is_fresh: false,
+            connect_timeout: Duration::from_secs(1),
             may_lead_back: true,
         }
     }
@@ -120,7 +126,7 @@ impl Pooled {
 impl Peers {
     pub fn new(upstream: &Upstream, clock: SharedClock) -> Self {
         Self {
-            host: upstream.base_url.host.clone(),
+            host: upstream.base_url.host.as_str().into(),
             port: upstream.base_url.port,
             tls: upstream.base_url.tls,
             authority: upstream.base_url.authority(),
@@ -179,35 +185,26 @@ impl Peers {
     }
 
     fn candidate(&self, address: SocketAddr, may_lead_back: bool, group_key: u64) -> Candidate {
-        let peer = self.peer(address, group_key);
+        // Of what is verified: a connection without TLS is never one with it.
+        let mut verified = HttpPeer::new(address, self.tls, self.host.to_string());
+        verified.group_key = group_key;
         Candidate {
             address,
-            pool_key: peer.reuse_hash(),
-            peer: Arc::new(peer),
+            pool_key: verified.reuse_hash(),
+            peer: Arc::new(self.peer(address)),
+            tls_host: self.tls.then(|| Arc::clone(&self.host)),
+            is_fresh: group_key & FRESH != 0,
+            connect_timeout: self.connect_timeout,
             may_lead_back,
         }
     }
 
-    fn peer(&self, address: SocketAddr, group_key: u64) -> HttpPeer {
-        let mut peer = HttpPeer::new(address, self.tls, self.host.clone());
-        peer.group_key = group_key;
+    fn peer(&self, address: SocketAddr) -> HttpPeer {
+        let mut peer = HttpPeer::new(address, false, String::new());
         let options = &mut peer.options;
         options.connection_timeout = Some(self.connect_timeout);
         options.total_connection_timeout = Some(self.connect_timeout);
         options.tcp_keepalive = Some(KEEPALIVE);
-        options.verify_cert = true;
-        options.verify_hostname = true;
-        if self.tls {
-            options.alpn = ALPN::H2H1;
-            // A connection of its own has room for one stream: with more, pingora would keep it in
-            // the pool of those in use, and no request would ever ask for it there.
-            options.max_h2_streams = if group_key & FRESH == 0 {
-                H2_STREAMS_MAX
-            } else {
-                1
-            };
-            options.h2_ping_interval = Some(H2_PING);
-        }
         peer
     }
 
@@ -257,10 +254,7 @@ impl Peers {
     }
 
     async fn look_up(&self) -> Vec<SocketAddr> {
-        let looked_up = timeout(
-            RESOLVE_TIMEOUT,
-            lookup_host((self.host.as_str(), self.port)),
-        );
+        let looked_up = timeout(RESOLVE_TIMEOUT, lookup_host((&*self.host, self.port)));
         match looked_up.await {
             // Without TLS the key stays on this machine, whatever a resolver says of `localhost`.
             Ok(Ok(found)) => found

@@ -1,6 +1,5 @@
 //! Which certificate authorities stand for the service: those of `[upstream] ca_file`, else this
-//! machine's. pingora's connector ends the whole process when it cannot read them, so they are read
-//! once before it does.
+//! machine's.
 //!
 //! `SSL_CERT_FILE` and `SSL_CERT_DIR` take the machine's place where a user sets them; the shipped
 //! systemd unit clears both.
@@ -8,16 +7,12 @@
 //! Promise: a machine whose authorities cannot be read, or that has none, gets an error in words; a
 //! service without TLS asks for none.
 
-use pingora::connectors::ConnectorOptions;
-use pingora::tls::{RootCertStore, load_platform_certs_incl_env_into_store};
+use rustls::RootCertStore;
+use rustls_native_certs::load_native_certs;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
 
 use crate::config::{Config, Upstream};
-
-/// Idle connections of HTTP/2 kept; each has room for many requests.
-const POOLED_CONNECTIONS_MAX: usize = 128;
-
-/// What an empty store is read from: where no TLS is spoken, no certificate is trusted.
-const EMPTY_STORE: &str = "/dev/null";
 
 /// Longest text of the reader's own that is shown.
 const WHY_BYTES_MAX: usize = 300;
@@ -33,41 +28,47 @@ pub struct TrustError {
 }
 
 /// Whether certificates can prove which service answers; to be asked before a gateway is made or reloaded.
-/// Reads what the connector is going to read. (`ca_file` was checked with the configuration.)
+/// (`ca_file` was checked with the configuration.)
 pub fn check(config: &Config) -> Result<(), TrustError> {
     let upstream = &config.upstream;
     if !upstream.base_url.tls || upstream.ca_file.is_some() {
         return Ok(());
     }
+    authorities(upstream).map(|_| ())
+}
+
+/// What the service's certificate is verified against. Without TLS nobody is trusted.
+pub fn authorities(upstream: &Upstream) -> Result<RootCertStore, TrustError> {
     let mut trusted = RootCertStore::empty();
-    load_platform_certs_incl_env_into_store(&mut trusted).map_err(|error| {
-        let text: String = error.to_string();
-        let text = text.chars().filter(|letter| !letter.is_control());
-        TrustError {
-            why: format!(
-                "cannot be read ({})",
-                text.take(WHY_BYTES_MAX).collect::<String>()
-            ),
-        }
-    })?;
+    if !upstream.base_url.tls {
+        return Ok(trusted);
+    }
+    let found = match &upstream.ca_file {
+        Some(path) => CertificateDer::pem_file_iter(path)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(|error| unreadable(&error))?,
+        None => load_native_certs().map_err(|error| unreadable(&error))?,
+    };
+    for certificate in found {
+        trusted
+            .add(certificate)
+            .map_err(|error| unreadable(&error))?;
+    }
     if trusted.is_empty() {
         return Err(TrustError {
             why: "are missing".to_owned(),
         });
     }
-    Ok(())
+    Ok(trusted)
 }
 
-/// Pool size and trust of the process-wide connector. The CA file belongs here and not to a peer:
-/// with a peer's own CA every connection builds a new TLS client and loses resumption.
-pub fn connector_options(upstream: &Upstream) -> ConnectorOptions {
-    let mut options = ConnectorOptions::new(POOLED_CONNECTIONS_MAX);
-    options.ca_file = if upstream.base_url.tls {
-        let ca_file = upstream.ca_file.as_ref();
-        ca_file.map(|path| path.display().to_string())
-    } else {
-        Some(EMPTY_STORE.to_owned())
-    };
-    options.debug_ssl_keylog = false;
-    options
+fn unreadable(error: &dyn std::error::Error) -> TrustError {
+    let text = error.to_string();
+    let text = text.chars().filter(|letter| !letter.is_control());
+    TrustError {
+        why: format!(
+            "cannot be read ({})",
+            text.take(WHY_BYTES_MAX).collect::<String>()
+        ),
+    }
 }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::{HandshakeKind, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
 use super::http2::Http2;
@@ -24,6 +24,8 @@ pub struct Seen {
     /// Connections that speak HTTP/2 and are open.
     pub http2_open: AtomicUsize,
     pub greetings: Mutex<Vec<Greeting>>,
+    /// Handshakes that went on with an earlier session.
+    pub resumed: AtomicUsize,
     /// Read after the handshake: what a key could be among.
     pub clear_bytes: AtomicUsize,
 }
@@ -61,6 +63,9 @@ impl Front {
                     let Ok(tls) = acceptor.accept(stream).await else {
                         return;
                     };
+                    if tls.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed) {
+                        seen.resumed.fetch_add(1, Ordering::SeqCst);
+                    }
                     let greeting = greeting(&tls);
                     let speaks_http2 = greeting.1.as_deref() == Some("h2");
                     seen.greetings.lock().push(greeting);
@@ -84,6 +89,10 @@ impl Front {
 
     pub fn accepted(&self) -> usize {
         self.seen.accepted.load(Ordering::SeqCst)
+    }
+
+    pub fn resumed(&self) -> usize {
+        self.seen.resumed.load(Ordering::SeqCst)
     }
 
     pub fn http2_open(&self) -> usize {

@@ -1,4 +1,5 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
@@ -7,9 +8,7 @@ const SERVICE: u64 = 1;
 const ELSEWHERE: u64 = 2;
 
 fn connections() -> Connections {
-    let mut options = ConnectorOptions::new(1);
-    options.ca_file = Some("/dev/null".to_owned());
-    Connections::new(options)
+    Connections::trusting(RootCertStore::empty())
 }
 
 /// Keeps a connection to the service; its far end.
@@ -121,4 +120,42 @@ async fn a_closed_connection_is_noticed_by_a_task_that_has_read_a_lot() {
         drop(keep(&connections, SERVICE));
     }
     assert!(connections.take(SERVICE).is_none());
+}
+
+/// Connects by HTTP/2 and keeps the connection; its far end, which takes streams as long as it is open.
+async fn share(connections: &Connections) -> JoinHandle<()> {
+    let (own, far) = duplex(64 * 1024);
+    let far = tokio::spawn(async move {
+        let served = h2::server::handshake(far).await;
+        let mut served = served.expect("a handshake");
+        let mut streams = Vec::new();
+        while let Some(stream) = served.accept().await {
+            streams.extend(stream);
+        }
+    });
+    let mut settings = H2HandshakeSettings::new();
+    settings.max_streams = HTTP2_STREAMS_MAX;
+    let connection = handshake(Box::new(own), settings).await;
+    connections.share(connection.expect("a handshake"), SERVICE);
+    far
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shared_connection_is_closed_its_time_after_its_last_stream_and_not_before() {
+    let connections = connections();
+    let idle = share(&connections).await;
+    sleep(IDLE_MAX + 2 * SWEEP).await;
+    assert!(idle.is_finished(), "it was never used");
+
+    let used = share(&connections).await;
+    let stream = connections.take_stream(SERVICE).await;
+    assert!(stream.is_some());
+    sleep(3 * IDLE_MAX).await;
+    assert!(!used.is_finished(), "a stream of it is open");
+    drop(stream);
+    sleep(IDLE_MAX - 2 * SWEEP).await;
+    assert!(!used.is_finished(), "its time is not over");
+    sleep(4 * SWEEP).await;
+    assert!(used.is_finished());
+    assert!(connections.take_stream(SERVICE).await.is_none());
 }
