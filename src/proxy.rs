@@ -52,4 +52,4 @@ pub use self::accept::{AppListener, serve};
 pub use self::evidence::EvalRunPoller;
 pub use self::gateway::{Gateway, GatewayParts};
 pub use self::own_call::auto_metrics;
-pub use self::upstream::trust::{TrustError, check as check_trust};
+pub use self::upstream::trust::{Authorities, TrustError, authorities};

@@ -38,7 +38,9 @@ use crate::apps::{Apps, AppsError, Declared};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{Config, Env, ListenAddr, Overrides};
 use crate::ledger::{Ledger, LedgerError, LedgerOptions};
-use crate::proxy::{self, AppListener, EvalRunPoller, Gateway, GatewayParts, TrustError};
+use crate::proxy::{
+    self, AppListener, Authorities, EvalRunPoller, Gateway, GatewayParts, TrustError,
+};
 use crate::telemetry::metrics::{Metrics, MetricsError};
 use crate::telemetry::{self, Logging, LoggingError};
 
@@ -208,7 +210,7 @@ impl Server {
         config: Config,
         clock: SharedClock,
     ) -> Result<Self, ServerError> {
-        proxy::check_trust(&config)?;
+        let authorities = proxy::authorities(&config)?;
         let config = Arc::new(config);
         let metrics = Arc::new(Metrics::new()?);
         // Clients that connect before the ledger is open wait in the backlog.
@@ -255,6 +257,7 @@ impl Server {
 
         let gateway = Gateway::new(GatewayParts {
             config: Arc::clone(&config),
+            authorities,
             ledger: ledger.clone(),
             metrics: Arc::clone(&metrics),
             clock: Arc::clone(&clock),
@@ -369,7 +372,7 @@ impl Server {
     /// Swaps the configuration, or logs why not.
     async fn reload(&mut self, logging: &Logging, overrides: &Overrides, env: &Env) {
         match self.read_new_config(overrides, env).await {
-            Ok(config) => {
+            Ok((config, authorities)) => {
                 for warning in &config.warnings {
                     tracing::warn!("{warning}");
                 }
@@ -384,7 +387,7 @@ impl Server {
                 }
                 logging.set_level(config.log.level);
                 self.config = Arc::new(config);
-                self.gateway.reload(Arc::clone(&self.config));
+                self.gateway.reload(Arc::clone(&self.config), authorities);
                 self.admin.reload(Arc::clone(&self.config));
                 self.metrics.reload(true);
                 tracing::info!("the configuration was reloaded");
@@ -400,7 +403,7 @@ impl Server {
         &self,
         overrides: &Overrides,
         env: &Env,
-    ) -> Result<Config, ReloadError> {
+    ) -> Result<(Config, Authorities), ReloadError> {
         let (overrides, env) = (overrides.clone(), env.clone());
         let reading = spawn_blocking(move || Config::load(&overrides, &env));
         let config = match timeout(RELOAD_MAX, reading).await {
@@ -411,7 +414,7 @@ impl Server {
                 return Err(ReloadError::TooSlow { seconds });
             }
         };
-        proxy::check_trust(&config)?;
+        let authorities = proxy::authorities(&config)?;
         let listening = [self.listening.proxy.clone(), self.listening.admin.clone()].concat();
         check_upstream(&config, listening).await?;
         let keys = self.config.keys_needing_restart(&config);
@@ -421,7 +424,7 @@ impl Server {
         // Last: from here on nothing can be wrong with it.
         self.apps.redeclare(Declared::from(&config))?;
         spenders::say(&self.apps);
-        Ok(config)
+        Ok((config, authorities))
     }
 
     /// Ends everything in order. What is still in flight when the time is up is cut and ends in

@@ -35,10 +35,6 @@ const OWN_TARGETS: &str = "bursar";
 /// The most verbose level of other crates.
 const FOREIGN_LEVEL: LevelFilter = LevelFilter::WARN;
 
-/// Its one error is that a pooled connection is still held by its own watch: a new one is made instead,
-/// and if that fails, the failure is reported as the request's. So this is no error of bursar's.
-const HARMLESS_TARGET: &str = "pingora_core::connectors";
-
 /// Logs that another crate wrote a line, and nothing that stands in it.
 struct Foreign;
 
@@ -128,11 +124,6 @@ fn is_own(metadata: &Metadata<'_>) -> bool {
     metadata.target().starts_with(OWN_TARGETS)
 }
 
-/// Another crate's line is an error for bursar's operator, too.
-fn is_error(target: &str, level: Level) -> bool {
-    level == Level::ERROR && target != HARMLESS_TARGET
-}
-
 impl<S: Subscriber> Layer<S> for Foreign {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let bridged = event.normalized_metadata();
@@ -141,7 +132,7 @@ impl<S: Subscriber> Layer<S> for Foreign {
             return;
         }
         let (by, line) = (said.target(), said.line());
-        if is_error(by, *said.level()) {
+        if *said.level() == Level::ERROR {
             tracing::error!(
                 by,
                 line,

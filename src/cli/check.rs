@@ -19,7 +19,7 @@ pub struct Args {
 
 pub fn check(args: &Args) -> Result<(), CliError> {
     let config = Config::load(&args.config.overrides(), &Env::from_process())?;
-    proxy::check_trust(&config).map_err(ServerError::from)?;
+    proxy::authorities(&config).map_err(ServerError::from)?;
     let listening = [config.listen.proxy.clone(), config.listen.admin.clone()].concat();
     itself::check(&config.upstream.base_url, &listening).map_err(ServerError::from)?;
     let unread = match apps::read(&config.ledger.state_dir, &Declared::from(&config)) {

@@ -25,7 +25,7 @@ use super::runtime::block_on;
 use super::whole_file::WholeFile;
 use crate::clock::SystemClock;
 use crate::config::{ApiKey, Config, Env, KEY_CHARS_MAX, KeyPlace, Overrides, read_key};
-use crate::proxy;
+use crate::proxy::{self, Authorities};
 use crate::server::ServerError;
 
 /// Where the shipped unit has its credential from.
@@ -85,8 +85,8 @@ fn set(args: &KeySetArgs) -> Result<(), CliError> {
     } else {
         let config = Config::load_with(&overrides, &env, key.clone())?;
         let upstream = config.upstream.base_url.to_string();
-        proxy::check_trust(&config).map_err(ServerError::from)?;
-        must_be_taken(config, &upstream)?;
+        let authorities = proxy::authorities(&config).map_err(ServerError::from)?;
+        must_be_taken(config, authorities, &upstream)?;
     }
     write(&path, &key, before.as_ref())?;
     say(format_args!("the key is in {}", path.display()))?;
@@ -213,12 +213,12 @@ impl Drop for Silent {
 }
 
 /// Asks the service for its models, which is free.
-fn must_be_taken(config: Config, upstream: &str) -> Result<(), CliError> {
+fn must_be_taken(config: Config, authorities: Authorities, upstream: &str) -> Result<(), CliError> {
     let clock = SystemClock::shared();
     let answered = block_on(async {
         let ended = interrupted().map_err(|error| CliError::Failed(error.to_string()))?;
         select! {
-            answered = proxy::own_call::models(config, &clock) => Ok(answered),
+            answered = proxy::own_call::models(config, authorities, &clock) => Ok(answered),
             () = ended => Err(CliError::Failed("interrupted: nothing was written".to_owned())),
         }
     })?;

@@ -21,6 +21,8 @@ use super::purchase::claim::ClaimTable;
 use super::purchase::shared::Purchase;
 use super::refuse::Refusal;
 use super::settings::Settings;
+use super::upstream::connections::Connections;
+use super::upstream::trust::Authorities;
 use crate::apps::Apps;
 use crate::caps::Caps;
 use crate::clock::SharedClock;
@@ -33,6 +35,8 @@ use crate::telemetry::metrics::Metrics;
 /// What a gateway is made of.
 pub struct GatewayParts {
     pub config: Arc<Config>,
+    /// What the service's certificate is verified against.
+    pub authorities: Authorities,
     pub ledger: Ledger,
     pub metrics: Arc<Metrics>,
     pub clock: SharedClock,
@@ -82,7 +86,9 @@ impl Gateway {
         parts.metrics.watch_caps(&caps);
         parts.apps.govern(&caps, parts.clock.monotonic());
         let hops = Hops::new(parts.ledger.new_entry_id());
-        let settings = Settings::new(parts.config, &parts.clock, None, hops).paid_in(&parts.ledger);
+        let connections = Arc::new(Connections::trusting(parts.authorities));
+        let settings =
+            Settings::new(parts.config, &parts.clock, connections, hops).paid_in(&parts.ledger);
         let (clock, metrics) = (&parts.clock, &parts.metrics);
         let shaping = &settings.config.shaping;
         let queue = Queue::new(shaping, Arc::clone(clock), Arc::clone(metrics));
@@ -108,15 +114,13 @@ impl Gateway {
     }
 
     /// Swaps the settings; requests that run keep theirs. Pooled connections go on as long as the
-    /// trust they were made with is the same. Apps and caps are declared anew by [`Apps::redeclare`].
-    pub fn reload(&self, config: Arc<Config>) {
+    /// authorities they were made with are the same. Apps and caps are declared anew by [`Apps::redeclare`].
+    pub fn reload(&self, config: Arc<Config>, authorities: Authorities) {
         let before = self.settings.load();
-        let trust = |config: &Config| {
-            let upstream = &config.upstream;
-            (upstream.base_url.tls, upstream.ca_file.clone())
+        let connections = match before.connections.trust(&authorities) {
+            true => Arc::clone(&before.connections),
+            false => Arc::new(Connections::trusting(authorities)),
         };
-        let same_trust = trust(&before.config) == trust(&config);
-        let connections = same_trust.then(|| Arc::clone(&before.connections));
         let hops = before.hops.clone();
         let settings = Settings::new(config, &self.clock, connections, hops).paid_in(&self.ledger);
         self.queue.reconfigure(&settings.config.shaping);

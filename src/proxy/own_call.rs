@@ -23,9 +23,11 @@ use crate::protocol::routes::{Costs, Route};
 use crate::proxy::gateway::Gateway;
 use crate::proxy::purchase::lost::Lost;
 use crate::proxy::settings::Settings;
+use crate::proxy::upstream::connections::Connections;
 use crate::proxy::upstream::exchange;
 use crate::proxy::upstream::exchange::WHOLE_BYTES_MAX;
 use crate::proxy::upstream::outgoing::Outgoing;
+use crate::proxy::upstream::trust::Authorities;
 
 /// From the connection to the last byte. These answers are small and ready.
 const CALL_MAX: Duration = Duration::from_secs(30);
@@ -69,11 +71,16 @@ pub async fn get(
 
 /// What the service answers to `GET /v1/models` with the configuration's key, where no gateway is: for
 /// callers that want to know whether it takes the key.
-pub async fn models(config: Config, clock: &SharedClock) -> Result<StatusCode, OwnCallError> {
+pub async fn models(
+    config: Config,
+    authorities: Authorities,
+    clock: &SharedClock,
+) -> Result<StatusCode, OwnCallError> {
     let mut id = [0; 16];
     getrandom::fill(&mut id).map_err(|_| OwnCallError::Head)?;
     let hops = Hops::new(EntryId(Uuid::from_bytes(id)));
-    let settings = Settings::new(Arc::new(config), clock, None, hops);
+    let connections = Arc::new(Connections::trusting(authorities));
+    let settings = Settings::new(Arc::new(config), clock, connections, hops);
     let mut rows = settings.table.rows().iter();
     let route = rows.find(|route| route.operation == Operation::Models);
     let route = route.ok_or(OwnCallError::Head)?;

@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use rustls::RootCertStore;
-
 use super::hops::Hops;
 use super::upstream::connections::Connections;
 use super::upstream::peers::Peers;
-use super::upstream::trust::authorities;
 use crate::clock::SharedClock;
 use crate::config::{ApiKey, Config};
 use crate::ledger::Ledger;
@@ -32,14 +29,12 @@ pub struct Settings {
 // === impl Settings ===
 
 impl Settings {
-    /// `connections`: of the settings before, where the trust is the same.
     pub fn new(
         config: Arc<Config>,
         clock: &SharedClock,
-        connections: Option<Arc<Connections>>,
+        connections: Arc<Connections>,
         hops: Hops,
     ) -> Self {
-        let connections = connections.unwrap_or_else(|| Arc::new(connections_of(&config)));
         Self {
             names: config.names.clone(),
             table: RouteTable::new(&config.upstream.extra_routes),
@@ -59,12 +54,4 @@ impl Settings {
         self.organization = ledger.organization(&address, key.as_bytes());
         self
     }
-}
-
-/// Without authorities, which were checked before, no service is trusted.
-fn connections_of(config: &Config) -> Connections {
-    Connections::trusting(authorities(&config.upstream).unwrap_or_else(|error| {
-        tracing::error!(%error, "no service can be trusted");
-        RootCertStore::empty()
-    }))
 }

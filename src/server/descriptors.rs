@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const OF_ONE_CONNECTION: u64 = 2;
 
 /// What is not for apps: 64 that are turned away, 128 of the admin listener with a file each that they read, 256
-/// idle connections to the service, and the ledger, the listeners and the log.
+/// kept connections to the service, and the ledger, the listeners and the log.
 const OWN: u64 = 64 + 2 * 128 + 256 + 192;
 
 /// Raises the soft limit for so many connections, and returns how many fit.

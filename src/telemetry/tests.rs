@@ -101,11 +101,3 @@ fn of_another_crates_line_only_its_place_is_logged() {
     assert!(said.contains("a library reports an error"), "{said}");
     assert!(!said.contains("sk-in"), "{said}");
 }
-
-#[test]
-fn a_pooled_connection_that_cannot_be_taken_is_no_error() {
-    assert!(!is_error("pingora_core::connectors", Level::ERROR));
-    assert!(is_error("pingora_core::connectors::l4", Level::ERROR));
-    assert!(is_error("sled::pagecache", Level::ERROR));
-    assert!(!is_error("sled::pagecache", Level::WARN));
-}

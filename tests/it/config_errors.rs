@@ -108,7 +108,7 @@ async fn each_configuration_mistake_is_one_clear_line_and_exit_code_78() {
     }
 }
 
-/// What is no authority: with each of these the connector would end the whole process.
+/// What is no authority: with each of these no service could be trusted.
 fn bad_authorities() -> [(&'static str, Option<&'static str>); 5] {
     let garbage = "-----BEGIN CERTIFICATE-----\nAAECAwQFBgcICQ==\n-----END CERTIFICATE-----\n";
     [

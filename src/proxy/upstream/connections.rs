@@ -15,25 +15,27 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use pingora::connectors::http::v2::{ConnectionRef, H2HandshakeSettings, handshake};
 use pingora::connectors::{ConnectorOptions, TransportConnector};
 use pingora::protocols::Stream;
 use pingora::protocols::http::client::HttpSession;
 use pingora::{Error as PingoraError, ErrorType};
-use rustls::RootCertStore;
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::peers::Candidate;
 use super::tls::{Insecure, Tls};
+use super::trust::Authorities;
 use crate::proxy::purchase::lost::Cause;
 
 /// Opens connections to the service and keeps those that wait for a next request.
 pub struct Connections {
     transport: TransportConnector,
     tls: Tls,
+    authorities: Authorities,
     idle: Arc<Mutex<Idle>>,
 }
 
@@ -79,11 +81,11 @@ struct SharedConnection {
 /// Idle time of kept connections, below what servers commonly allow.
 const IDLE_MAX: Duration = Duration::from_secs(55);
 
-/// Idle connections of HTTP/1.1 kept. `server/descriptors` counts them beside those of requests.
-const IDLE_CONNECTIONS_MAX: usize = 256;
+/// Idle connections of HTTP/1.1 kept. `server/descriptors` counts them, and those of HTTP/2, beside those of requests.
+const IDLE_CONNECTIONS_MAX: usize = 192;
 
 /// Connections of HTTP/2 kept; each has room for many requests.
-const SHARED_CONNECTIONS_MAX: usize = 128;
+const SHARED_CONNECTIONS_MAX: usize = 64;
 
 const HTTP2_STREAMS_MAX: usize = 100;
 const HTTP2_PING: Duration = Duration::from_secs(30);
@@ -98,12 +100,18 @@ const SWEEP: Duration = Duration::from_secs(5);
 // === impl Connections ===
 
 impl Connections {
-    pub fn trusting(authorities: RootCertStore) -> Self {
+    pub fn trusting(authorities: Authorities) -> Self {
         Self {
             transport: TransportConnector::new(Some(ConnectorOptions::new(1))),
-            tls: Tls::trusting(authorities),
+            tls: Tls::trusting(&authorities),
+            authorities,
             idle: Arc::default(),
         }
+    }
+
+    /// What there is was made, and what will be is made, with this trust.
+    pub fn trust(&self, authorities: &Authorities) -> bool {
+        self.authorities == *authorities
     }
 
     /// A connection to the candidate, and whether it was used before.
@@ -114,21 +122,21 @@ impl Connections {
         if let Some(stream) = self.take(candidate.pool_key) {
             return Ok((ServiceConnection::Http1(stream), true));
         }
-        if let Some(session) = self.take_stream(candidate.pool_key).await {
+        if let Some(session) = self.idle.lock().take_stream(candidate.pool_key) {
             return Ok((ServiceConnection::Http2(Box::new(session)), true));
         }
         match timeout(candidate.connect_timeout, self.connect(candidate)).await {
             Ok(connected) => Ok((connected?, false)),
             Err(_) => Err(Unconnected {
                 cause: Cause::ConnectTimeout,
-                words: format!("{} was not connected in time", candidate.peer),
+                words: format!("{} was not connected in time", candidate.name()),
             }),
         }
     }
 
     async fn connect(&self, candidate: &Candidate) -> Result<ServiceConnection, Unconnected> {
         let stream = self.transport.new_stream(&*candidate.peer).await;
-        let stream = stream.map_err(|error| Unconnected::because(&error))?;
+        let stream = stream.map_err(|error| Unconnected::because(&error, candidate))?;
         let Some(host) = &candidate.tls_host else {
             return Ok(ServiceConnection::Http1(stream));
         };
@@ -143,12 +151,12 @@ impl Connections {
         };
         settings.ping_interval = Some(HTTP2_PING);
         let connection = handshake(Box::new(stream), settings).await;
-        let connection = connection.map_err(|error| Unconnected::because(&error))?;
+        let connection = connection.map_err(|error| Unconnected::because(&error, candidate))?;
         let session = connection.spawn_stream().await;
-        let session = session.map_err(|error| Unconnected::because(&error))?;
+        let session = session.map_err(|error| Unconnected::because(&error, candidate))?;
         let session = session.ok_or_else(|| Unconnected {
             cause: Cause::Connect,
-            words: format!("{} takes no request", candidate.peer),
+            words: format!("{} takes no request", candidate.name()),
         })?;
         if !candidate.is_fresh {
             self.share(connection, candidate.pool_key);
@@ -185,19 +193,6 @@ impl Connections {
         }
     }
 
-    /// A stream of a connection that others use, too.
-    async fn take_stream(&self, pool_key: u64) -> Option<HttpSession> {
-        loop {
-            let connection = self.idle.lock().shared(pool_key)?;
-            match connection.spawn_stream().await {
-                Ok(Some(session)) => return Some(HttpSession::H2(session)),
-                // Others were faster.
-                Ok(None) if !connection.is_shutting_down() => return None,
-                Ok(None) | Err(_) => connection.mark_shutdown(),
-            }
-        }
-    }
-
     fn take(&self, pool_key: u64) -> Option<Stream> {
         loop {
             let mut waiting = self.idle.lock().take(pool_key)?;
@@ -228,16 +223,27 @@ impl Idle {
         }
     }
 
-    /// The newest connection that takes one more stream.
-    fn shared(&mut self, pool_key: u64) -> Option<ConnectionRef> {
-        let is_wanted = |shared: &&mut SharedConnection| {
-            shared.pool_key == pool_key
+    /// A stream of the newest connection that takes one more. What a connection has room for is looked at and
+    /// taken in one step: a stream above the service's limit would wait without anybody's knowledge.
+    fn take_stream(&mut self, pool_key: u64) -> Option<HttpSession> {
+        for shared in self.shared.iter_mut().rev() {
+            let is_wanted = shared.pool_key == pool_key
                 && shared.is_usable()
-                && shared.connection.can_accept_streams(1)
-        };
-        let shared = self.shared.iter_mut().rev().find(is_wanted)?;
-        shared.since = Instant::now();
-        Some(shared.connection.clone())
+                && shared.connection.can_accept_streams(1);
+            if !is_wanted {
+                continue;
+            }
+            // Never waits: nothing of this handle is pending.
+            match shared.connection.spawn_stream().now_or_never() {
+                Some(Ok(Some(session))) => {
+                    shared.since = Instant::now();
+                    return Some(HttpSession::H2(session));
+                }
+                Some(Ok(None)) if !shared.connection.is_shutting_down() => {}
+                _ => shared.connection.mark_shutdown(),
+            }
+        }
+        None
     }
 
     fn take(&mut self, pool_key: u64) -> Option<IdleConnection> {
@@ -303,14 +309,21 @@ impl SharedConnection {
 // === impl Unconnected ===
 
 impl Unconnected {
-    fn because(error: &PingoraError) -> Self {
+    fn because(error: &PingoraError, candidate: &Candidate) -> Self {
         Self {
             cause: match error.etype {
                 ErrorType::ConnectTimedout => Cause::ConnectTimeout,
                 ErrorType::HandshakeError => Cause::Tls,
                 _ => Cause::Connect,
             },
-            words: error.to_string(),
+            words: match &error.cause {
+                Some(cause) => format!("{} was not connected: {cause}", candidate.name()),
+                None => format!(
+                    "{} was not connected: {}",
+                    candidate.name(),
+                    error.reason_str()
+                ),
+            },
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Where the service is: its addresses, its TLS name, and the timeouts of a connection.
 //!
 //! Promise: names are resolved without blocking the runtime; the last good answer serves for five
-//! minutes when the resolver fails; connections to one address are told apart by what was verified. Which addresses are this machine's own is
-//! looked up as often as the name is.
+//! minutes when the resolver fails; connections to one address are kept apart by what was verified; an https service
+//! always has a name to verify (none means: without TLS). Which addresses are this machine's own is looked up as
+//! often as the name is.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -46,7 +47,7 @@ const FRESH: u64 = 1 << 63;
 #[derive(Clone)]
 pub struct Candidate {
     address: SocketAddr,
-    /// Its TCP connection.
+    /// Its TCP connection, also where TLS is spoken over it: pingora's words about it are not for people.
     pub peer: Arc<HttpPeer>,
     /// Whose certificate is verified. `None`: no TLS.
     pub tls_host: Option<Arc<str>>,
@@ -95,6 +96,14 @@ const KEEPALIVE: TcpKeepalive = TcpKeepalive {
 // === impl Candidate ===
 
 impl Candidate {
+    /// For people.
+    pub fn name(&self) -> String {
+        match &self.tls_host {
+            Some(host) => format!("{host} at {}", self.address),
+            None => self.address.to_string(),
+        }
+    }
+
     /// A service without TLS at this address.
     #[cfg(test)]
     pub fn at(address: SocketAddr) -> Self {

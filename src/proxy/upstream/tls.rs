@@ -16,12 +16,13 @@ use pingora::protocols::{
     GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream,
     TimingDigest, UniqueID, UniqueIDType,
 };
-use rustls::{ClientConfig, Error as RustlsError, InvalidMessage, RootCertStore};
+use rustls::{ClientConfig, Error as RustlsError, InvalidMessage};
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::trust::Authorities;
 use crate::proxy::purchase::lost::Cause;
 
 /// What is trusted, and the sessions that are resumed.
@@ -46,9 +47,9 @@ const HTTP1: &[u8] = b"http/1.1";
 // === impl Tls ===
 
 impl Tls {
-    pub fn trusting(authorities: RootCertStore) -> Self {
+    pub fn trusting(authorities: &Authorities) -> Self {
         let mut config = ClientConfig::builder()
-            .with_root_certificates(authorities)
+            .with_root_certificates(authorities.roots())
             .with_no_client_auth();
         config.alpn_protocols = vec![HTTP2.to_vec(), HTTP1.to_vec()];
         Self(TlsConnector::from(Arc::new(config)))

@@ -4,8 +4,11 @@
 //! `SSL_CERT_FILE` and `SSL_CERT_DIR` take the machine's place where a user sets them; the shipped
 //! systemd unit clears both.
 //!
-//! Promise: a machine whose authorities cannot be read, or that has none, gets an error in words; a
-//! service without TLS asks for none.
+//! Promise: authorities that cannot be read, or that are none, get an error in words; what was read once is what
+//! connections are made with; a service without TLS asks for none.
+
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use rustls::RootCertStore;
 use rustls_native_certs::load_native_certs;
@@ -17,32 +20,40 @@ use crate::config::{Config, Upstream};
 /// Longest text of the reader's own that is shown.
 const WHY_BYTES_MAX: usize = 300;
 
+/// What the service's certificate is verified against. Without TLS nobody is trusted.
+#[derive(Clone, Debug)]
+pub struct Authorities(Arc<RootCertStore>);
+
 /// No service can be trusted with the key.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "the certificate authorities that an https service is checked by {why}; look at SSL_CERT_FILE \
-     and SSL_CERT_DIR, or name a PEM file in [upstream] ca_file"
-)]
-pub struct TrustError {
-    why: String,
+pub enum TrustError {
+    #[error(
+        "the certificate authorities that an https service is checked by {why}; look at SSL_CERT_FILE \
+         and SSL_CERT_DIR, or name a PEM file in [upstream] ca_file"
+    )]
+    Machine { why: String },
+    #[error("the certificate authorities of [upstream] ca_file, {}, {why}", path.display())]
+    File { path: PathBuf, why: String },
 }
 
-/// Whether certificates can prove which service answers; to be asked before a gateway is made or reloaded.
-/// (`ca_file` was checked with the configuration.)
-pub fn check(config: &Config) -> Result<(), TrustError> {
+/// The authorities that this configuration names, read now.
+pub fn authorities(config: &Config) -> Result<Authorities, TrustError> {
     let upstream = &config.upstream;
-    if !upstream.base_url.tls || upstream.ca_file.is_some() {
-        return Ok(());
+    let mut trusted = RootCertStore::empty();
+    if upstream.base_url.tls {
+        add(&mut trusted, upstream).map_err(|why| match &upstream.ca_file {
+            None => TrustError::Machine { why },
+            Some(path) => TrustError::File {
+                path: path.clone(),
+                why,
+            },
+        })?;
     }
-    authorities(upstream).map(|_| ())
+    Ok(Authorities(Arc::new(trusted)))
 }
 
-/// What the service's certificate is verified against. Without TLS nobody is trusted.
-pub fn authorities(upstream: &Upstream) -> Result<RootCertStore, TrustError> {
-    let mut trusted = RootCertStore::empty();
-    if !upstream.base_url.tls {
-        return Ok(trusted);
-    }
+/// Adds at least one, or gives the reason why not.
+fn add(trusted: &mut RootCertStore, upstream: &Upstream) -> Result<(), String> {
     let found = match &upstream.ca_file {
         Some(path) => CertificateDer::pem_file_iter(path)
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
@@ -54,21 +65,37 @@ pub fn authorities(upstream: &Upstream) -> Result<RootCertStore, TrustError> {
             .add(certificate)
             .map_err(|error| unreadable(&error))?;
     }
-    if trusted.is_empty() {
-        return Err(TrustError {
-            why: "are missing".to_owned(),
-        });
+    match trusted.is_empty() {
+        true => Err("are missing".to_owned()),
+        false => Ok(()),
     }
-    Ok(trusted)
 }
 
-fn unreadable(error: &dyn std::error::Error) -> TrustError {
+fn unreadable(error: &dyn std::error::Error) -> String {
     let text = error.to_string();
     let text = text.chars().filter(|letter| !letter.is_control());
-    TrustError {
-        why: format!(
-            "cannot be read ({})",
-            text.take(WHY_BYTES_MAX).collect::<String>()
-        ),
+    format!(
+        "cannot be read ({})",
+        text.take(WHY_BYTES_MAX).collect::<String>()
+    )
+}
+
+// === impl Authorities ===
+
+impl Authorities {
+    /// For a service without TLS.
+    #[cfg(test)]
+    pub fn none() -> Self {
+        Self(Arc::new(RootCertStore::empty()))
+    }
+
+    pub fn roots(&self) -> Arc<RootCertStore> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl PartialEq for Authorities {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.roots == other.0.roots
     }
 }

@@ -2,8 +2,6 @@
 //! organization with an equal request. Everything that the service bills is in the ledger, under
 //! whichever key.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
 use super::repeats::run_of;
@@ -150,7 +148,7 @@ async fn i3_another_organizations_same_key_is_billed_there_and_here() {
     for key in [KEY, SECOND, KEY, SECOND] {
         let mut config = (*bursar.config).clone();
         config.upstream.api_key = bursar::config::ApiKey::from_text(key.as_bytes()).expect("a key");
-        bursar.gateway.reload(Arc::new(config));
+        bursar.reload(config);
         assert_eq!(ask(&bursar, &chat("hi"), &own).await.status, 200);
         assert_eq!(bursar.billed(), sandbox.debited().await);
         sums.push(bursar.billed());
@@ -174,6 +172,6 @@ async fn i3_another_organizations_same_key_is_billed_there_and_here() {
     let mut config = (*bursar.config).clone();
     let third = bursar::config::ApiKey::from_text(b"sk-org-3-0123456789abcdef");
     config.upstream.api_key = third.expect("a key");
-    bursar.gateway.reload(Arc::new(config));
+    bursar.reload(config);
     is_reached(&ask(&bursar, &chat("hi"), &own).await);
 }

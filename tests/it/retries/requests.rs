@@ -1,7 +1,5 @@
 //! What an attempt carries, and what it does not.
 
-use std::sync::Arc;
-
 use bursar::config::{Config, Env, Overrides};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -79,7 +77,7 @@ async fn a_key_is_not_adopted_for_other_bytes() {
     };
     let env = Env::from_pairs([("BURSAR_API_KEY", KEY)]);
     let config = Config::load(&overrides, &env).unwrap_or_else(|errors| panic!("{errors}"));
-    bursar.gateway.reload(Arc::new(config));
+    bursar.reload(config);
     bursar.post(CHAT, body).await;
     bursar.post(CHAT, body).await;
 

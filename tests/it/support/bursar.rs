@@ -116,6 +116,7 @@ impl Bursar {
         let apps = Arc::new(apps);
         let gateway = Gateway::new(GatewayParts {
             config: Arc::clone(&config),
+            authorities: proxy::authorities(&config).expect("authorities"),
             ledger: ledger.clone(),
             metrics: Arc::clone(&metrics),
             clock: Arc::clone(&clock),
@@ -164,7 +165,13 @@ impl Bursar {
 
     /// What the service refused to every app is forgotten, as by a reload.
     pub fn forget_refusals(&self) {
-        self.gateway.reload(Arc::clone(&self.config));
+        self.reload(Config::clone(&self.config));
+    }
+
+    /// Requests that come from now on have this configuration.
+    pub fn reload(&self, config: Config) {
+        let authorities = proxy::authorities(&config).expect("authorities");
+        self.gateway.reload(Arc::new(config), authorities);
     }
 
     /// One request on a connection of its own.

@@ -184,3 +184,23 @@ fn the_key_is_sent_in_the_clear_to_this_machine_only() {
         "{error}"
     );
 }
+
+/// A file of authorities is renewed in place, as a rotation does it.
+#[tokio::test]
+async fn a_reload_reads_the_authorities_again_and_keeps_connections_where_they_are_the_same() {
+    let (before, after) = (Authority::new("before"), Authority::new("after"));
+    let front = Front::start(after.signs(&["localhost"], &NOW).server(&["http/1.1"])).await;
+    let (bursar, directory) = bursar_trusting(&before, &front.url()).await;
+    let body = chat("x");
+    let post = || bursar.post("/v1/chat/completions", &body);
+    assert_eq!(post().await.code(), Some("upstream_tls"));
+    std::fs::write(directory.path().join("ca.pem"), &after.pem).expect("it is written");
+    assert_eq!(post().await.code(), Some("upstream_tls"), "not yet");
+    bursar.forget_refusals();
+    for _ in 0..2 {
+        front.origin.push(Step::Answer(billed(1)));
+        assert_eq!(post().await.status, 200);
+        bursar.forget_refusals();
+    }
+    assert_eq!(front.greetings().len(), 1, "one connection for both");
+}
