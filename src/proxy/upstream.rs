@@ -1,7 +1,7 @@
 //! The service's side: what to connect to and what to trust, one attempt on the wire, heads in both
 //! directions.
 //!
-//! Lowest first: `silence`, `trust`, `tls`, `peers`, `connections`, `http1`, `unfit`, `heads`, `outgoing`, `exchange`.
+//! Lowest first: `silence`, `trust`, `tls`, `stream`, `peers`, `connections`, `http1`, `unfit`, `heads`, `outgoing`, `exchange`.
 
 pub mod connections;
 pub mod exchange;
@@ -10,6 +10,7 @@ mod http1;
 pub mod outgoing;
 pub mod peers;
 mod silence;
+mod stream;
 mod tls;
 pub mod trust;
 mod unfit;

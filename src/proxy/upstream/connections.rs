@@ -1,5 +1,5 @@
 //! Connections to the service, and those that wait for a next request: of HTTP/1.1 alone, of HTTP/2 shared.
-//! pingora opens them and speaks HTTP/2; `tls` secures them.
+//! `stream` opens them, `tls` secures them, and pingora speaks HTTP/2.
 //!
 //! Why they are not kept by pingora: it starts a task for each connection that is put back, and wakes that task each
 //! time one is taken out. Here a look when one is taken out, and one task for all, do the same.
@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Waker};
@@ -18,8 +19,6 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use pingora::connectors::http::v2::{ConnectionRef, H2HandshakeSettings, handshake};
-use pingora::connectors::{ConnectorOptions, TransportConnector};
-use pingora::protocols::Stream;
 use pingora::protocols::http::client::HttpSession;
 use pingora::{Error as PingoraError, ErrorType};
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
@@ -27,13 +26,13 @@ use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::peers::Candidate;
+use super::stream::{ServiceStream, dial};
 use super::tls::{Insecure, Tls};
 use super::trust::Authorities;
 use crate::proxy::purchase::lost::Cause;
 
 /// Opens connections to the service and keeps those that wait for a next request.
 pub struct Connections {
-    transport: TransportConnector,
     tls: Tls,
     authorities: Authorities,
     idle: Arc<Mutex<Idle>>,
@@ -41,7 +40,7 @@ pub struct Connections {
 
 /// A connection for one request.
 pub enum ServiceConnection {
-    Http1(Stream),
+    Http1(ServiceStream),
     /// One of the streams of a connection that other requests use meanwhile.
     Http2(Box<HttpSession>),
 }
@@ -67,7 +66,7 @@ struct Idle {
 struct IdleConnection {
     /// Of whom it may serve ([`Candidate::pool_key`]).
     pool_key: u64,
-    stream: Stream,
+    stream: ServiceStream,
     since: Instant,
 }
 
@@ -102,7 +101,6 @@ const SWEEP: Duration = Duration::from_secs(5);
 impl Connections {
     pub fn trusting(authorities: Authorities) -> Self {
         Self {
-            transport: TransportConnector::new(Some(ConnectorOptions::new(1))),
             tls: Tls::trusting(&authorities),
             authorities,
             idle: Arc::default(),
@@ -135,14 +133,19 @@ impl Connections {
     }
 
     async fn connect(&self, candidate: &Candidate) -> Result<ServiceConnection, Unconnected> {
-        let stream = self.transport.new_stream(&*candidate.peer).await;
-        let stream = stream.map_err(|error| Unconnected::because(&error, candidate))?;
+        let stream = dial(candidate.address).await.map_err(|error| Unconnected {
+            cause: match error.kind() {
+                ErrorKind::TimedOut => Cause::ConnectTimeout,
+                _ => Cause::Connect,
+            },
+            words: format!("{} was not connected: {error}", candidate.name()),
+        })?;
         let Some(host) = &candidate.tls_host else {
-            return Ok(ServiceConnection::Http1(stream));
+            return Ok(ServiceConnection::Http1(ServiceStream::Plain(stream)));
         };
         let stream = self.tls.connect(stream, host).await?;
         if !stream.speaks_http2() {
-            return Ok(ServiceConnection::Http1(Box::new(stream)));
+            return Ok(ServiceConnection::Http1(ServiceStream::Secured(stream)));
         }
         let mut settings = H2HandshakeSettings::new();
         settings.max_streams = match candidate.is_fresh {
@@ -165,7 +168,7 @@ impl Connections {
     }
 
     /// Keeps a connection of HTTP/1.1 whose answer came whole, and lets a next one follow.
-    pub fn keep(&self, stream: Stream, pool_key: u64) {
+    pub fn keep(&self, stream: ServiceStream, pool_key: u64) {
         let surplus = self.idle.lock().keep(IdleConnection {
             pool_key,
             stream,
@@ -193,7 +196,7 @@ impl Connections {
         }
     }
 
-    fn take(&self, pool_key: u64) -> Option<Stream> {
+    fn take(&self, pool_key: u64) -> Option<ServiceStream> {
         loop {
             let mut waiting = self.idle.lock().take(pool_key)?;
             if waiting.since.elapsed() < IDLE_MAX && waiting.is_silent() {
@@ -335,7 +338,7 @@ impl From<Insecure> for Unconnected {
 }
 
 /// Ends a connection. Where it has TLS, TLS says so first.
-pub async fn close(mut stream: Stream) {
+pub async fn close(mut stream: ServiceStream) {
     timeout(CLOSE_WAIT, stream.shutdown()).await.ok();
 }
 

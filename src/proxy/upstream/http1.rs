@@ -19,17 +19,17 @@ use bytes::{Bytes, BytesMut};
 use http::Method;
 use http::header::CONTENT_LENGTH;
 use pingora::http::ResponseHeader;
-use pingora::protocols::Stream;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use self::body::AnswerBody;
 pub use self::body::TransferCoding;
+use super::stream::ServiceStream;
 use crate::proxy::downstream::chunked::Malformed;
 
 /// The connection of a request that was sent, and its answer.
 #[derive(Debug)]
 pub struct AnswerReader {
-    stream: Stream,
+    stream: ServiceStream,
     is_for_head: bool,
     /// Came, and is not yet taken.
     unread: Bytes,
@@ -61,7 +61,7 @@ const HEAD_BYTES_MAX: usize = 1024 * 1024;
 // === impl AnswerReader ===
 
 impl AnswerReader {
-    pub fn new(stream: Stream, method: &Method) -> Self {
+    pub fn new(stream: ServiceStream, method: &Method) -> Self {
         Self {
             stream,
             is_for_head: method == Method::HEAD,
@@ -110,7 +110,7 @@ impl AnswerReader {
         self.may_continue && is_whole && !self.is_reset
     }
 
-    pub fn into_stream(self) -> Stream {
+    pub fn into_stream(self) -> ServiceStream {
         self.stream
     }
 

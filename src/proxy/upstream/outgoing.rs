@@ -14,13 +14,13 @@ use bytes::{BufMut, Bytes};
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
 use pingora::http::{HeaderNameVariant, RequestHeader};
-use pingora::protocols::Stream;
 use pingora::protocols::http::client::HttpSession;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use super::heads;
 use super::peers::Peers;
+use super::stream::ServiceStream;
 use crate::protocol::names::X_BURSAR_VIA;
 use crate::proxy::purchase::lost::Cause;
 
@@ -53,7 +53,11 @@ const FIELD_EXTRA_BYTES: usize = 4;
 
 impl Outgoing {
     /// Sends the whole request on a connection of HTTP/1.1. `may_lead_back`: it says that it was here.
-    pub async fn send_http1(&self, stream: &mut Stream, may_lead_back: bool) -> Result<(), Cause> {
+    pub async fn send_http1(
+        &self,
+        stream: &mut ServiceStream,
+        may_lead_back: bool,
+    ) -> Result<(), Cause> {
         let head = head_before_key(&self.header, may_lead_back).ok_or(Cause::Protocol)?;
         let mut parts = [
             IoSlice::new(&head),

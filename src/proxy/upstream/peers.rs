@@ -5,14 +5,13 @@
 //! always has a name to verify (none means: without TLS). Which addresses are this machine's own is looked up as
 //! often as the name is.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pingora::protocols::TcpKeepalive;
-use pingora::upstreams::peer::{HttpPeer, Peer};
 use tokio::net::lookup_host;
 use tokio::time::timeout;
 
@@ -46,9 +45,7 @@ const FRESH: u64 = 1 << 63;
 /// One address of the service, and how it is spoken to.
 #[derive(Clone)]
 pub struct Candidate {
-    address: SocketAddr,
-    /// Its TCP connection, also where TLS is spoken over it: pingora's words about it are not for people.
-    pub peer: Arc<HttpPeer>,
+    pub address: SocketAddr,
     /// Whose certificate is verified. `None`: no TLS.
     pub tls_host: Option<Arc<str>>,
     /// A connection of its own for one request.
@@ -82,17 +79,6 @@ const ANSWER_KEPT: Duration = Duration::from_secs(5 * 60);
 
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An answer is thought about for minutes, in silence. What lies between forgets a silent connection, some
-/// after one minute; so the other side is asked. A path may be broken for 100 s without a loss: it may have
-/// been silent for `idle` before, and is asked again within `interval` after. Linux gives up when `user_timeout`
-/// has passed since the last segment that came, whatever `count` says. Over HTTP/2 there are pings beside it.
-const KEEPALIVE: TcpKeepalive = TcpKeepalive {
-    idle: Duration::from_secs(30),
-    interval: Duration::from_secs(10),
-    count: 12,
-    user_timeout: Duration::from_secs(150),
-};
-
 // === impl Candidate ===
 
 impl Candidate {
@@ -107,11 +93,9 @@ impl Candidate {
     /// A service without TLS at this address.
     #[cfg(test)]
     pub fn at(address: SocketAddr) -> Self {
-        let peer = HttpPeer::new(address, false, String::new());
         Self {
             address,
-            pool_key: peer.reuse_hash(),
-            peer: Arc::new(peer),
+            pool_key: 0,
             tls_host: None,
             is_fresh: false,
             connect_timeout: Duration::from_secs(1),
@@ -194,27 +178,17 @@ impl Peers {
     }
 
     fn candidate(&self, address: SocketAddr, may_lead_back: bool, group_key: u64) -> Candidate {
-        // Of what is verified: a connection without TLS is never one with it.
-        let mut verified = HttpPeer::new(address, self.tls, self.host.to_string());
-        verified.group_key = group_key;
+        // A connection without TLS is never one with it.
+        let mut pool_key = DefaultHasher::new();
+        (address, self.tls, &self.host, group_key).hash(&mut pool_key);
         Candidate {
             address,
-            pool_key: verified.reuse_hash(),
-            peer: Arc::new(self.peer(address)),
+            pool_key: pool_key.finish(),
             tls_host: self.tls.then(|| Arc::clone(&self.host)),
             is_fresh: group_key & FRESH != 0,
             connect_timeout: self.connect_timeout,
             may_lead_back,
         }
-    }
-
-    fn peer(&self, address: SocketAddr) -> HttpPeer {
-        let mut peer = HttpPeer::new(address, false, String::new());
-        let options = &mut peer.options;
-        options.connection_timeout = Some(self.connect_timeout);
-        options.total_connection_timeout = Some(self.connect_timeout);
-        options.tcp_keepalive = Some(KEEPALIVE);
-        peer
     }
 
     async fn pooled_candidates(&self) -> Result<Arc<[Candidate]>, ResolveError> {

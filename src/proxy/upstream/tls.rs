@@ -6,6 +6,7 @@
 //! Promise: nothing is sent before the service's certificate holds for its name; there is no way around that.
 
 use std::io;
+use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,12 +14,13 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use pingora::protocols::raw_connect::ProxyDigest;
 use pingora::protocols::{
-    GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream,
+    GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
     TimingDigest, UniqueID, UniqueIDType,
 };
 use rustls::{ClientConfig, Error as RustlsError, InvalidMessage};
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -31,7 +33,7 @@ pub struct Tls(TlsConnector);
 
 /// A connection whose service has shown its certificate.
 #[derive(Debug)]
-pub struct Secured(Box<TlsStream<Stream>>);
+pub struct Secured(Box<TlsStream<TcpStream>>);
 
 /// A handshake that failed.
 #[derive(Debug)]
@@ -56,7 +58,7 @@ impl Tls {
     }
 
     /// Speaks TLS with `host` on this connection.
-    pub async fn connect(&self, stream: Stream, host: &str) -> Result<Secured, Insecure> {
+    pub async fn connect(&self, stream: TcpStream, host: &str) -> Result<Secured, Insecure> {
         let name = ServerName::try_from(host.to_owned()).map_err(|error| Insecure {
             cause: Cause::Tls,
             words: format!("{host} cannot stand in a certificate: {error}"),
@@ -140,7 +142,7 @@ impl Shutdown for Secured {
 
 impl UniqueID for Secured {
     fn id(&self) -> UniqueIDType {
-        self.0.get_ref().0.id()
+        self.0.get_ref().0.as_raw_fd()
     }
 }
 

@@ -8,6 +8,7 @@ use pingora::protocols::l4::virt::{VirtualSockOpt, VirtualSocket, VirtualSocketS
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::*;
+use crate::proxy::upstream::stream::ServiceStream;
 
 /// As a connection with TLS whose service reads nothing: what was not written is to go out before the end.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ impl VirtualSocket for FullSocket {
 #[tokio::test(start_paused = true)]
 async fn an_exchange_is_ended_although_the_service_reads_nothing() {
     let socket = VirtualSocketStream::new(Box::new(FullSocket));
-    let stream = Box::new(Stream::from(socket));
+    let stream = ServiceStream::Played(Box::new(Stream::from(socket)));
     let answering = Answering {
         head: ResponseHeader::build(StatusCode::SERVICE_UNAVAILABLE, None).unwrap(),
         is_unfit: false,

@@ -1,0 +1,122 @@
+//! A connection to the service, as bytes: plain or with TLS.
+//!
+//! Why not pingora's: it has buffers of 64 KiB, through which each piece is copied, and a thread of its own for the
+//! time that connecting may take, which wakes a hundred times a second from then on.
+//!
+//! Promise: what is read or written is the socket's, without a copy between; a path that forgets silent connections
+//! is kept open.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use rustix::net::sockopt;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::tls::Secured;
+
+#[derive(Debug)]
+pub enum ServiceStream {
+    Plain(TcpStream),
+    Secured(Secured),
+    /// Of a service that a test plays.
+    #[cfg(test)]
+    Played(pingora::protocols::Stream),
+}
+
+/// An answer is thought about for minutes, in silence. What lies between forgets a silent connection, some
+/// after one minute; so the other side is asked. A path may be broken for 100 s without a loss: it may have
+/// been silent for `KEEPALIVE_IDLE` before, and is asked again within `KEEPALIVE_INTERVAL` after. Linux gives up when
+/// `USER_TIMEOUT` has passed since the last segment that came, whatever `KEEPALIVE_COUNT` says. Over HTTP/2 there are
+/// pings beside it.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_COUNT: u32 = 12;
+const USER_TIMEOUT_MS: u32 = 150_000;
+
+/// Connects to the service's address.
+pub async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
+    sockopt::set_socket_keepalive(&stream, true)?;
+    sockopt::set_tcp_keepidle(&stream, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(&stream, KEEPALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(&stream, KEEPALIVE_COUNT)?;
+    sockopt::set_tcp_user_timeout(&stream, USER_TIMEOUT_MS)?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+// === impl ServiceStream ===
+
+impl AsyncRead for ServiceStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Secured(stream) => Pin::new(stream).poll_read(cx, buf),
+            #[cfg(test)]
+            Self::Played(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for ServiceStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Secured(stream) => Pin::new(stream).poll_write(cx, buf),
+            #[cfg(test)]
+            Self::Played(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Self::Secured(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            #[cfg(test)]
+            Self::Played(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Plain(stream) => stream.is_write_vectored(),
+            Self::Secured(stream) => stream.is_write_vectored(),
+            #[cfg(test)]
+            Self::Played(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Secured(stream) => Pin::new(stream).poll_flush(cx),
+            #[cfg(test)]
+            Self::Played(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Secured(stream) => Pin::new(stream).poll_shutdown(cx),
+            #[cfg(test)]
+            Self::Played(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}
