@@ -405,16 +405,20 @@ impl Server {
         env: &Env,
     ) -> Result<(Config, Authorities), ReloadError> {
         let (overrides, env) = (overrides.clone(), env.clone());
-        let reading = spawn_blocking(move || Config::load(&overrides, &env));
-        let config = match timeout(RELOAD_MAX, reading).await {
-            Ok(Ok(config)) => config?,
+        // Reading a file can take for ever; nobody else waits for it.
+        let reading = spawn_blocking(move || -> Result<_, ReloadError> {
+            let config = Config::load(&overrides, &env)?;
+            let authorities = proxy::authorities(&config)?;
+            Ok((config, authorities))
+        });
+        let (config, authorities) = match timeout(RELOAD_MAX, reading).await {
+            Ok(Ok(read)) => read?,
             Ok(Err(_)) => return Err(ReloadError::Panicked),
             Err(_) => {
                 let seconds = RELOAD_MAX.as_secs();
                 return Err(ReloadError::TooSlow { seconds });
             }
         };
-        let authorities = proxy::authorities(&config)?;
         let listening = [self.listening.proxy.clone(), self.listening.admin.clone()].concat();
         check_upstream(&config, listening).await?;
         let keys = self.config.keys_needing_restart(&config);

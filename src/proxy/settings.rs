@@ -40,7 +40,7 @@ impl Settings {
             table: RouteTable::new(&config.upstream.extra_routes),
             key: config.upstream.api_key.clone(),
             organization: Organization::default(),
-            peers: Peers::new(&config.upstream, Arc::clone(clock)),
+            peers: Peers::new(&config.upstream, Arc::clone(clock), connections.pooled()),
             connections,
             hops,
             config,

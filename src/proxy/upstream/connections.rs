@@ -25,7 +25,7 @@ use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::peers::Candidate;
+use super::peers::{Candidate, Pooled};
 use super::stream::{ServiceStream, dial};
 use super::tls::{Insecure, Tls};
 use super::trust::Authorities;
@@ -36,6 +36,7 @@ pub struct Connections {
     tls: Tls,
     authorities: Authorities,
     idle: Arc<Mutex<Idle>>,
+    pooled: Pooled,
 }
 
 /// A connection for one request.
@@ -104,7 +105,13 @@ impl Connections {
             tls: Tls::trusting(&authorities),
             authorities,
             idle: Arc::default(),
+            pooled: Pooled::default(),
         }
+    }
+
+    /// Which of them are used. A reload that keeps them keeps this.
+    pub fn pooled(&self) -> Pooled {
+        self.pooled.clone()
     }
 
     /// What there is was made, and what will be is made, with this trust.
@@ -227,7 +234,8 @@ impl Idle {
     }
 
     /// A stream of the newest connection that takes one more. What a connection has room for is looked at and
-    /// taken in one step: a stream above the service's limit would wait without anybody's knowledge.
+    /// taken in one step: a stream above the service's limit would wait without anybody's knowledge. (Until the service has said its
+    /// limit, pingora takes it for 100.)
     fn take_stream(&mut self, pool_key: u64) -> Option<HttpSession> {
         for shared in self.shared.iter_mut().rev() {
             let is_wanted = shared.pool_key == pool_key

@@ -117,7 +117,7 @@ impl Pooled {
 // === impl Peers ===
 
 impl Peers {
-    pub fn new(upstream: &Upstream, clock: SharedClock) -> Self {
+    pub fn new(upstream: &Upstream, clock: SharedClock, pooled: Pooled) -> Self {
         Self {
             host: upstream.base_url.host.as_str().into(),
             port: upstream.base_url.port,
@@ -127,7 +127,7 @@ impl Peers {
             clock,
             answer: Mutex::new(None),
             fresh: AtomicU64::new(0),
-            pooled: Pooled::default(),
+            pooled,
             is_of_this_machine,
         }
     }
@@ -140,8 +140,7 @@ impl Peers {
         if self.tls { "https" } else { "http" }
     }
 
-    /// Peers to try, best first. Each is built from an address: pingora's own look-up blocks, and
-    /// panics when it fails.
+    /// Addresses to try, best first.
     pub async fn candidates(
         &self,
         fresh_connection: bool,

@@ -3,7 +3,7 @@
 //! Why not pingora's: it has buffers of 64 KiB, through which each piece is copied, and a thread of its own for the
 //! time that connecting may take, which wakes a hundred times a second from then on.
 //!
-//! Promise: what is read or written is the socket's, without a copy between; a path that forgets silent connections
+//! Promise: what is read from or written to a plain one is the socket's, without a copy between; a path that forgets silent connections
 //! is kept open.
 
 use std::io::{self, IoSlice};

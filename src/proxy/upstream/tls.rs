@@ -19,7 +19,7 @@ use pingora::protocols::{
 };
 use rustls::{ClientConfig, Error as RustlsError, InvalidMessage};
 use rustls_pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -33,7 +33,7 @@ pub struct Tls(TlsConnector);
 
 /// A connection whose service has shown its certificate.
 #[derive(Debug)]
-pub struct Secured(Box<TlsStream<TcpStream>>);
+pub struct Secured(Box<TlsStream<BufReader<TcpStream>>>);
 
 /// A handshake that failed.
 #[derive(Debug)]
@@ -41,6 +41,9 @@ pub struct Insecure {
     pub cause: Cause,
     pub words: String,
 }
+
+/// A whole record of TLS in one read: rustls by itself asks for 4 KiB at a time.
+const RECORD_BYTES: usize = 16 * 1024 + 5 + 256;
 
 /// As a handshake names HTTP/2.
 const HTTP2: &[u8] = b"h2";
@@ -63,6 +66,7 @@ impl Tls {
             cause: Cause::Tls,
             words: format!("{host} cannot stand in a certificate: {error}"),
         })?;
+        let stream = BufReader::with_capacity(RECORD_BYTES, stream);
         match self.0.connect(name, stream).await {
             Ok(stream) => Ok(Secured(Box::new(stream))),
             Err(error) => Err(Insecure {
@@ -142,7 +146,7 @@ impl Shutdown for Secured {
 
 impl UniqueID for Secured {
     fn id(&self) -> UniqueIDType {
-        self.0.get_ref().0.as_raw_fd()
+        self.0.get_ref().0.get_ref().as_raw_fd()
     }
 }
 

@@ -32,7 +32,7 @@ pub enum TrustError {
          and SSL_CERT_DIR, or name a PEM file in [upstream] ca_file"
     )]
     Machine { why: String },
-    #[error("the certificate authorities of [upstream] ca_file, {}, {why}", path.display())]
+    #[error("the certificate authorities of [upstream] ca_file, {path:?}, {why}")]
     File { path: PathBuf, why: String },
 }
 

@@ -16,6 +16,10 @@ fn is_own(address: IpAddr) -> bool {
 }
 
 fn peers(base_url: &str, clock: &ManualClock) -> Peers {
+    sharing(base_url, clock, Pooled::default())
+}
+
+fn sharing(base_url: &str, clock: &ManualClock, pooled: Pooled) -> Peers {
     let upstream = Upstream {
         base_url: BaseUrl::parse(base_url).expect("a URL"),
         api_key: ApiKey::from_text(b"sk-test").expect("a key"),
@@ -26,7 +30,7 @@ fn peers(base_url: &str, clock: &ManualClock) -> Peers {
     };
     Peers {
         is_of_this_machine: is_own,
-        ..Peers::new(&upstream, Arc::new(clock.clone()))
+        ..Peers::new(&upstream, Arc::new(clock.clone()), pooled)
     }
 }
 
@@ -72,4 +76,21 @@ fn the_kernel_knows_this_machines_addresses() {
         assert!(is_of_this_machine(own), "{own}");
     }
     assert!(!is_of_this_machine(Ipv4Addr::new(198, 51, 100, 1).into()));
+}
+
+/// A reload makes peers anew, beside the connections there are.
+#[tokio::test]
+async fn connections_that_were_turned_away_from_stay_so_for_peers_that_come_later() {
+    let (clock, pooled) = (ManualClock::at(0), Pooled::default());
+    let pool_key = async || {
+        let peers = sharing("https://203.0.113.6", &clock, pooled.clone());
+        let candidates = peers.candidates(false).await.expect("it resolves");
+        candidates[0].pool_key
+    };
+    let before = pool_key().await;
+    assert_eq!(pool_key().await, before);
+    pooled.turn();
+    let after = pool_key().await;
+    assert_ne!(after, before);
+    assert_eq!(pool_key().await, after);
 }
