@@ -122,7 +122,7 @@ def others(tmp):
     # One of those that were looked at, as if it had not been.
     copy = workspace(tmp, "build script")
     rules = tmp / "rules.toml"
-    rules.write_text(RULES.read_text().replace('"ring", ', "", 1))
+    rules.write_text(RULES.read_text().replace('"ring",', "", 1))
     bites("a build script that nobody looked at", copy, ["bans"], "build-script-not-allowed", "ring", "--offline", rules=rules)
 
     copy = workspace(tmp, "lock file")

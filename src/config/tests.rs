@@ -180,7 +180,7 @@ fn every_key_has_its_effect() {
 
     assert_eq!(config.names.billed, "x-acme-billed");
     assert_eq!(config.upstream.base_url.path_prefix, "/pre");
-    assert!(config.upstream.ca_file.unwrap().ends_with("ca.pem"));
+    assert_eq!(config.upstream.authorities.unwrap().len(), 1);
     assert_eq!(config.upstream.connect_timeout, Duration::from_secs(1));
     assert_eq!(config.upstream.read_timeout, Duration::from_secs(7200));
     assert_eq!(
@@ -372,7 +372,7 @@ fn a_ca_file_without_a_readable_certificate_is_refused() {
     fs::write(place.path("broken.pem"), "-----BEGIN CERTIFICATE-----\nx\n").unwrap();
     let garbage = "-----BEGIN CERTIFICATE-----\nAAECAwQFBgcICQ==\n-----END CERTIFICATE-----\n";
     fs::write(place.path("garbage.pem"), garbage).unwrap();
-    // The connector takes nothing but certificates, a key beside them no more than garbage.
+    // Nothing but certificates, and a key beside them no more than garbage.
     let good = fs::read_to_string(place.path("ca.pem")).unwrap();
     let key = "-----BEGIN PRIVATE KEY-----\nAAECAwQFBgcICQ==\n-----END PRIVATE KEY-----\n";
     fs::write(place.path("second.pem"), format!("{good}{garbage}")).unwrap();
@@ -400,7 +400,7 @@ fn paths_of_the_file_start_from_the_files_directory() {
         .load("ca_file = \"tls/ca.pem\"\n[ledger]\nstate_dir = \"state\"\n")
         .unwrap();
 
-    assert_eq!(config.upstream.ca_file, Some(place.path("tls/ca.pem")));
+    assert!(config.upstream.authorities.is_some());
     assert_eq!(config.ledger.state_dir, place.path("state"));
 }
 

@@ -21,8 +21,8 @@ use crate::protocol::routes::ExtraRoute;
 pub struct Upstream {
     pub base_url: BaseUrl,
     pub api_key: ApiKey,
-    /// PEM file of certificate authorities that are trusted instead of the system's.
-    pub ca_file: Option<PathBuf>,
+    /// What `ca_file` holds, read with the configuration: the authorities that are trusted instead of the system's.
+    pub authorities: Option<Vec<CertificateDer<'static>>>,
     pub connect_timeout: Duration,
     pub read_timeout: Duration,
     pub extra_routes: Vec<ExtraRoute>,
@@ -61,14 +61,14 @@ impl Upstream {
             Need::EverythingWith(key) => Some(key.clone()),
             Need::Whereabouts | Need::KeyPlace => None,
         };
-        let ca_file = ca_file(reader);
+        let authorities = ca_file(reader);
         let connect_timeout = reader.seconds("connect_timeout_s");
         let read_timeout = reader.seconds("read_timeout_s");
         let extra_routes = reader.each("extra_routes", extra_route);
         let upstream = base_url.zip(api_key).map(|(base_url, api_key)| Self {
             base_url,
             api_key,
-            ca_file,
+            authorities,
             connect_timeout,
             read_timeout,
             extra_routes,
@@ -159,13 +159,13 @@ fn api_key(reader: &mut Reader<'_>, place: &Location, source: &KeyPlace) -> Opti
 
 /// A file of certificates, each one that can be trusted: with an empty file, or one that cannot be read, no
 /// server is.
-fn ca_file(reader: &mut Reader<'_>) -> Option<PathBuf> {
+fn ca_file(reader: &mut Reader<'_>) -> Option<Vec<CertificateDer<'static>>> {
     let At { value: path, place } = reader.path("ca_file")?;
     if !reader.is_needed() || reader.has_refused(&place) {
         return None;
     }
     let why = match authorities(&path) {
-        Ok(()) => return Some(path),
+        Ok(authorities) => return Some(authorities),
         Err(why) => why,
     };
     reader.refuse(&place, format!("{} {why}", path.display()));
@@ -173,7 +173,7 @@ fn ca_file(reader: &mut Reader<'_>) -> Option<PathBuf> {
 }
 
 /// Reads a PEM file that holds certificates and nothing else.
-fn authorities(path: &Path) -> Result<(), String> {
+fn authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let parts = <(SectionKind, Vec<u8>)>::pem_file_iter(path)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| format!("cannot be read as PEM: {error}"))?;
@@ -181,6 +181,7 @@ fn authorities(path: &Path) -> Result<(), String> {
         let wanted = "it has to be a PEM file of certificate authorities";
         return Err(format!("holds no certificate; {wanted}"));
     }
+    let mut authorities = Vec::new();
     let mut trusted = RootCertStore::empty();
     for (number, (kind, bytes)) in (1..).zip(parts) {
         if kind != SectionKind::Certificate {
@@ -188,9 +189,11 @@ fn authorities(path: &Path) -> Result<(), String> {
                 "holds something else than certificates (part {number}); leave the certificates alone in it"
             ));
         }
+        let authority = CertificateDer::from(bytes);
         trusted
-            .add(CertificateDer::from(bytes))
+            .add(authority.clone())
             .map_err(|error| format!("cannot be used: part {number} is no certificate: {error}"))?;
+        authorities.push(authority);
     }
-    Ok(())
+    Ok(authorities)
 }

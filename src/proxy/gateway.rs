@@ -117,7 +117,7 @@ impl Gateway {
     /// authorities they were made with are the same. Apps and caps are declared anew by [`Apps::redeclare`].
     pub fn reload(&self, config: Arc<Config>, authorities: Authorities) {
         let before = self.settings.load();
-        let connections = match before.connections.trust(&authorities) {
+        let connections = match before.connections.are_trusting(&authorities) {
             true => Arc::clone(&before.connections),
             false => Arc::new(Connections::trusting(authorities)),
         };

@@ -239,7 +239,7 @@ async fn a_reload_takes_a_good_file_and_refuses_a_bad_one() {
         "the old settings stay in force"
     );
 
-    // Well-formed PEM around what is no certificate: the connector would end the process.
+    // Well-formed PEM around what is no certificate.
     let authority = directory.path().join("ca.pem");
     let garbage = "-----BEGIN CERTIFICATE-----\nAAECAwQFBgcICQ==\n-----END CERTIFICATE-----\n";
     std::fs::write(&authority, garbage).expect("a file");

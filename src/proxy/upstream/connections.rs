@@ -115,7 +115,7 @@ impl Connections {
     }
 
     /// What there is was made, and what will be is made, with this trust.
-    pub fn trust(&self, authorities: &Authorities) -> bool {
+    pub fn are_trusting(&self, authorities: &Authorities) -> bool {
         self.authorities == *authorities
     }
 
@@ -124,11 +124,14 @@ impl Connections {
         &self,
         candidate: &Candidate,
     ) -> Result<(ServiceConnection, bool), Unconnected> {
-        if let Some(stream) = self.take(candidate.pool_key) {
-            return Ok((ServiceConnection::Http1(stream), true));
-        }
-        if let Some(session) = self.idle.lock().take_stream(candidate.pool_key) {
-            return Ok((ServiceConnection::Http2(Box::new(session)), true));
+        if let Some(pool_key) = candidate.pool_key {
+            if let Some(stream) = self.take(pool_key) {
+                return Ok((ServiceConnection::Http1(stream), true));
+            }
+            let session = self.idle.lock().take_stream(pool_key);
+            if let Some(session) = session {
+                return Ok((ServiceConnection::Http2(Box::new(session)), true));
+            }
         }
         match timeout(candidate.connect_timeout, self.connect(candidate)).await {
             Ok(connected) => Ok((connected?, false)),
@@ -148,17 +151,14 @@ impl Connections {
             words: format!("{} was not connected: {error}", candidate.name()),
         })?;
         let Some(host) = &candidate.tls_host else {
-            return Ok(ServiceConnection::Http1(ServiceStream::Plain(stream)));
+            return Ok(ServiceConnection::Http1(Box::new(stream)));
         };
         let stream = self.tls.connect(stream, host).await?;
         if !stream.speaks_http2() {
-            return Ok(ServiceConnection::Http1(ServiceStream::Secured(stream)));
+            return Ok(ServiceConnection::Http1(Box::new(stream)));
         }
         let mut settings = H2HandshakeSettings::new();
-        settings.max_streams = match candidate.is_fresh {
-            true => 1,
-            false => HTTP2_STREAMS_MAX,
-        };
+        settings.max_streams = HTTP2_STREAMS_MAX;
         settings.ping_interval = Some(HTTP2_PING);
         let connection = handshake(Box::new(stream), settings).await;
         let connection = connection.map_err(|error| Unconnected::because(&error, candidate))?;
@@ -168,36 +168,39 @@ impl Connections {
             cause: Cause::Connect,
             words: format!("{} takes no request", candidate.name()),
         })?;
-        if !candidate.is_fresh {
-            self.share(connection, candidate.pool_key);
+        if let Some(pool_key) = candidate.pool_key {
+            self.share(connection, pool_key);
         }
         Ok(ServiceConnection::Http2(Box::new(HttpSession::H2(session))))
     }
 
     /// Keeps a connection of HTTP/1.1 whose answer came whole, and lets a next one follow.
     pub fn keep(&self, stream: ServiceStream, pool_key: u64) {
-        let surplus = self.idle.lock().keep(IdleConnection {
+        let waiting = IdleConnection {
             pool_key,
             stream,
             since: Instant::now(),
-        });
-        // Closing is a system call, with TLS several: not under the lock.
-        drop(surplus);
-        self.sweep();
+        };
+        self.swept(|idle| idle.keep(waiting));
     }
 
     fn share(&self, connection: ConnectionRef, pool_key: u64) {
-        let surplus = self.idle.lock().share(SharedConnection {
+        let shared = SharedConnection {
             pool_key,
             connection,
             since: Instant::now(),
-        });
-        drop(surplus);
-        self.sweep();
+        };
+        self.swept(|idle| idle.share(shared));
     }
 
-    fn sweep(&self) {
-        let has_sweeper = std::mem::replace(&mut self.idle.lock().has_sweeper, true);
+    /// Adds a connection, and has all of them looked after from then on.
+    fn swept<Surplus>(&self, add: impl FnOnce(&mut Idle) -> Surplus) {
+        let mut idle = self.idle.lock();
+        let surplus = add(&mut idle);
+        let has_sweeper = std::mem::replace(&mut idle.has_sweeper, true);
+        drop(idle);
+        // Closing is a system call, with TLS several: not under the lock.
+        drop(surplus);
         if !has_sweeper {
             tokio::spawn(sweep(Arc::downgrade(&self.idle)));
         }
@@ -234,8 +237,8 @@ impl Idle {
     }
 
     /// A stream of the newest connection that takes one more. What a connection has room for is looked at and
-    /// taken in one step: a stream above the service's limit would wait without anybody's knowledge. (Until the service has said its
-    /// limit, pingora takes it for 100.)
+    /// taken in one step: a stream above the service's limit would wait without anybody's knowledge. (Until the
+    /// service has said its limit, pingora takes it for 100.)
     fn take_stream(&mut self, pool_key: u64) -> Option<HttpSession> {
         for shared in self.shared.iter_mut().rev() {
             let is_wanted = shared.pool_key == pool_key
@@ -323,18 +326,14 @@ impl Unconnected {
     fn because(error: &PingoraError, candidate: &Candidate) -> Self {
         Self {
             cause: match error.etype {
-                ErrorType::ConnectTimedout => Cause::ConnectTimeout,
                 ErrorType::HandshakeError => Cause::Tls,
                 _ => Cause::Connect,
             },
-            words: match &error.cause {
-                Some(cause) => format!("{} was not connected: {cause}", candidate.name()),
-                None => format!(
-                    "{} was not connected: {}",
-                    candidate.name(),
-                    error.reason_str()
-                ),
-            },
+            words: format!(
+                "{} was not connected: {}",
+                candidate.name(),
+                error.root_cause()
+            ),
         }
     }
 }

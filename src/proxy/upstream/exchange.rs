@@ -299,9 +299,9 @@ impl Answering {
             AnswerOver::Http1(reader) => {
                 let may_be_kept = reader.may_be_kept();
                 let stream = reader.into_stream();
-                match may_be_kept {
-                    true => connections.keep(stream, self.candidate.pool_key),
-                    false => connections::close(stream).await,
+                match self.candidate.pool_key {
+                    Some(pool_key) if may_be_kept => connections.keep(stream, pool_key),
+                    _ => connections::close(stream).await,
                 }
             }
             // Its connection is kept as long as it was used for a request a while ago.

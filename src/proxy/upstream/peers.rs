@@ -29,8 +29,6 @@ pub struct Peers {
     connect_timeout: Duration,
     clock: SharedClock,
     answer: Mutex<Option<Resolved>>,
-    /// Makes peers of fresh connections unlike any pooled one.
-    fresh: AtomicU64,
     pooled: Pooled,
     is_of_this_machine: fn(IpAddr) -> bool,
 }
@@ -39,22 +37,17 @@ pub struct Peers {
 #[derive(Clone, Default)]
 pub struct Pooled(Arc<AtomicU64>);
 
-/// This bit keeps peers of fresh connections apart from pooled ones.
-const FRESH: u64 = 1 << 63;
-
 /// One address of the service, and how it is spoken to.
 #[derive(Clone)]
 pub struct Candidate {
     pub address: SocketAddr,
     /// Whose certificate is verified. `None`: no TLS.
     pub tls_host: Option<Arc<str>>,
-    /// A connection of its own for one request.
-    pub is_fresh: bool,
     /// For all of a connection, TLS included.
     pub connect_timeout: Duration,
-    /// What idle connections to it are found by: where they lead, what was verified, and whether they may
-    /// be shared.
-    pub pool_key: u64,
+    /// What connections to it are found by: where they lead, and what was verified. `None`: a connection of its own
+    /// for one request.
+    pub pool_key: Option<u64>,
     /// Whether a request that goes there may come back ([`crate::proxy::hops`]).
     pub may_lead_back: bool,
 }
@@ -95,9 +88,8 @@ impl Candidate {
     pub fn at(address: SocketAddr) -> Self {
         Self {
             address,
-            pool_key: 0,
+            pool_key: Some(0),
             tls_host: None,
-            is_fresh: false,
             connect_timeout: Duration::from_secs(1),
             may_lead_back: true,
         }
@@ -126,7 +118,6 @@ impl Peers {
             connect_timeout: upstream.connect_timeout,
             clock,
             answer: Mutex::new(None),
-            fresh: AtomicU64::new(0),
             pooled,
             is_of_this_machine,
         }
@@ -149,9 +140,9 @@ impl Peers {
         if !fresh_connection {
             return Ok(pooled);
         }
-        let group_key = FRESH | self.fresh.fetch_add(1, Ordering::Relaxed);
-        let alone = |candidate: &Candidate| {
-            self.candidate(candidate.address, candidate.may_lead_back, group_key)
+        let alone = |candidate: &Candidate| Candidate {
+            pool_key: None,
+            ..candidate.clone()
         };
         Ok(pooled.iter().map(alone).collect())
     }
@@ -176,15 +167,14 @@ impl Peers {
         }
     }
 
-    fn candidate(&self, address: SocketAddr, may_lead_back: bool, group_key: u64) -> Candidate {
+    fn candidate(&self, address: SocketAddr, may_lead_back: bool, turned: u64) -> Candidate {
         // A connection without TLS is never one with it.
         let mut pool_key = DefaultHasher::new();
-        (address, self.tls, &self.host, group_key).hash(&mut pool_key);
+        (address, self.tls, &self.host, turned).hash(&mut pool_key);
         Candidate {
             address,
-            pool_key: pool_key.finish(),
+            pool_key: Some(pool_key.finish()),
             tls_host: self.tls.then(|| Arc::clone(&self.host)),
-            is_fresh: group_key & FRESH != 0,
             connect_timeout: self.connect_timeout,
             may_lead_back,
         }

@@ -3,29 +3,24 @@
 //! Why not pingora's: it has buffers of 64 KiB, through which each piece is copied, and a thread of its own for the
 //! time that connecting may take, which wakes a hundred times a second from then on.
 //!
-//! Promise: what is read from or written to a plain one is the socket's, without a copy between; a path that forgets silent connections
-//! is kept open.
+//! Promise: what is read from or written to a plain one is the socket's, without a copy between; a path that forgets
+//! silent connections is kept open.
 
-use std::io::{self, IoSlice};
+use std::fmt::Debug;
+use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustix::net::sockopt;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-use super::tls::Secured;
+pub type ServiceStream = Box<dyn ServiceBytes>;
 
-#[derive(Debug)]
-pub enum ServiceStream {
-    Plain(TcpStream),
-    Secured(Secured),
-    /// Of a service that a test plays.
-    #[cfg(test)]
-    Played(pingora::protocols::Stream),
-}
+/// What a connection to the service can do: a `TcpStream`, or [`super::tls::Secured`].
+pub trait ServiceBytes: AsyncRead + AsyncWrite + Debug + Send + Sync + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Debug + Send + Sync + Unpin> ServiceBytes for T {}
 
 /// An answer is thought about for minutes, in silence. What lies between forgets a silent connection, some
 /// after one minute; so the other side is asked. A path may be broken for 100 s without a loss: it may have
@@ -47,76 +42,4 @@ pub async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
     sockopt::set_tcp_user_timeout(&stream, USER_TIMEOUT_MS)?;
     stream.set_nodelay(true)?;
     Ok(stream)
-}
-
-// === impl ServiceStream ===
-
-impl AsyncRead for ServiceStream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::Secured(stream) => Pin::new(stream).poll_read(cx, buf),
-            #[cfg(test)]
-            Self::Played(stream) => Pin::new(stream).poll_read(cx, buf),
-        }
-    }
-}
-
-impl AsyncWrite for ServiceStream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
-            Self::Secured(stream) => Pin::new(stream).poll_write(cx, buf),
-            #[cfg(test)]
-            Self::Played(stream) => Pin::new(stream).poll_write(cx, buf),
-        }
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            Self::Secured(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-            #[cfg(test)]
-            Self::Played(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Plain(stream) => stream.is_write_vectored(),
-            Self::Secured(stream) => stream.is_write_vectored(),
-            #[cfg(test)]
-            Self::Played(stream) => stream.is_write_vectored(),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Secured(stream) => Pin::new(stream).poll_flush(cx),
-            #[cfg(test)]
-            Self::Played(stream) => Pin::new(stream).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Secured(stream) => Pin::new(stream).poll_shutdown(cx),
-            #[cfg(test)]
-            Self::Played(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
-    }
 }

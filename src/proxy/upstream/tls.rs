@@ -28,12 +28,11 @@ use super::trust::Authorities;
 use crate::proxy::purchase::lost::Cause;
 
 /// What is trusted, and the sessions that are resumed.
-#[derive(Clone)]
 pub struct Tls(TlsConnector);
 
 /// A connection whose service has shown its certificate.
 #[derive(Debug)]
-pub struct Secured(Box<TlsStream<BufReader<TcpStream>>>);
+pub struct Secured(TlsStream<BufReader<TcpStream>>);
 
 /// A handshake that failed.
 #[derive(Debug)]
@@ -68,7 +67,7 @@ impl Tls {
         })?;
         let stream = BufReader::with_capacity(RECORD_BYTES, stream);
         match self.0.connect(name, stream).await {
-            Ok(stream) => Ok(Secured(Box::new(stream))),
+            Ok(stream) => Ok(Secured(stream)),
             Err(error) => Err(Insecure {
                 cause: cause(&error),
                 words: format!("TLS with {host} failed: {error}"),
@@ -102,7 +101,7 @@ impl AsyncRead for Secured {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0).poll_read(cx, buf)
+        Pin::new(&mut self.0).poll_read(cx, buf)
     }
 }
 
@@ -112,7 +111,7 @@ impl AsyncWrite for Secured {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.0).poll_write(cx, buf)
+        Pin::new(&mut self.0).poll_write(cx, buf)
     }
 
     fn poll_write_vectored(
@@ -120,7 +119,7 @@ impl AsyncWrite for Secured {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.0).poll_write_vectored(cx, bufs)
+        Pin::new(&mut self.0).poll_write_vectored(cx, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -128,11 +127,11 @@ impl AsyncWrite for Secured {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0).poll_flush(cx)
+        Pin::new(&mut self.0).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0).poll_shutdown(cx)
+        Pin::new(&mut self.0).poll_shutdown(cx)
     }
 }
 

@@ -7,13 +7,10 @@
 //! Promise: authorities that cannot be read, or that are none, get an error in words; what was read once is what
 //! connections are made with; a service without TLS asks for none.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustls::RootCertStore;
 use rustls_native_certs::load_native_certs;
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
 
 use crate::config::{Config, Upstream};
 
@@ -26,38 +23,27 @@ pub struct Authorities(Arc<RootCertStore>);
 
 /// No service can be trusted with the key.
 #[derive(Debug, thiserror::Error)]
-pub enum TrustError {
-    #[error(
-        "the certificate authorities that an https service is checked by {why}; look at SSL_CERT_FILE \
-         and SSL_CERT_DIR, or name a PEM file in [upstream] ca_file"
-    )]
-    Machine { why: String },
-    #[error("the certificate authorities of [upstream] ca_file, {path:?}, {why}")]
-    File { path: PathBuf, why: String },
+#[error(
+    "the certificate authorities that an https service is checked by {why}; look at SSL_CERT_FILE \
+     and SSL_CERT_DIR, or name a PEM file in [upstream] ca_file"
+)]
+pub struct TrustError {
+    why: String,
 }
 
-/// The authorities that this configuration names, read now.
+/// The configuration's authorities, else this machine's, which are read now.
 pub fn authorities(config: &Config) -> Result<Authorities, TrustError> {
-    let upstream = &config.upstream;
     let mut trusted = RootCertStore::empty();
-    if upstream.base_url.tls {
-        add(&mut trusted, upstream).map_err(|why| match &upstream.ca_file {
-            None => TrustError::Machine { why },
-            Some(path) => TrustError::File {
-                path: path.clone(),
-                why,
-            },
-        })?;
+    if config.upstream.base_url.tls {
+        add(&mut trusted, &config.upstream).map_err(|why| TrustError { why })?;
     }
     Ok(Authorities(Arc::new(trusted)))
 }
 
 /// Adds at least one, or gives the reason why not.
 fn add(trusted: &mut RootCertStore, upstream: &Upstream) -> Result<(), String> {
-    let found = match &upstream.ca_file {
-        Some(path) => CertificateDer::pem_file_iter(path)
-            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-            .map_err(|error| unreadable(&error))?,
+    let found = match &upstream.authorities {
+        Some(authorities) => authorities.clone(),
         None => load_native_certs().map_err(|error| unreadable(&error))?,
     };
     for certificate in found {

@@ -100,14 +100,7 @@ impl Bursar {
         let file = directory.path().join("config.toml");
         let text = format!("{lines}\n{listen}{upstream_table}{retry}{shaping}");
         std::fs::write(&file, text).expect("the config is written");
-        let overrides = Overrides {
-            config: Some(file),
-            upstream: Some(upstream.to_owned()),
-            state_dir: Some(state_dir.clone()),
-            ..Overrides::default()
-        };
-        let env = Env::from_pairs([("BURSAR_API_KEY", KEY)]);
-        let config = Config::load(&overrides, &env).unwrap_or_else(|errors| panic!("{errors}"));
+        let config = read(&directory, upstream);
         let ledger = Ledger::open(LedgerOptions::new(&state_dir, Arc::clone(&clock)))
             .expect("the ledger opens");
         let metrics = Arc::new(Metrics::new().expect("metrics register"));
@@ -166,6 +159,11 @@ impl Bursar {
     /// What the service refused to every app is forgotten, as by a reload.
     pub fn forget_refusals(&self) {
         self.reload(Config::clone(&self.config));
+    }
+
+    /// The files are read again, as by a reload.
+    pub fn reread(&self) {
+        self.reload(read(&self.directory, &self.upstream));
     }
 
     /// Requests that come from now on have this configuration.
@@ -239,4 +237,16 @@ pub fn entries(state_dir: &Path) -> Vec<EntryView> {
     let mut entries = query::entries(state_dir, &Filter::default()).expect("the journal reads");
     entries.sort_by_key(|entry| entry.at_ms);
     entries
+}
+
+/// What the files of a directory say.
+fn read(directory: &TempDir, upstream: &str) -> Config {
+    let overrides = Overrides {
+        config: Some(directory.path().join("config.toml")),
+        upstream: Some(upstream.to_owned()),
+        state_dir: Some(directory.path().join("state")),
+        ..Overrides::default()
+    };
+    let env = Env::from_pairs([("BURSAR_API_KEY", KEY)]);
+    Config::load(&overrides, &env).unwrap_or_else(|errors| panic!("{errors}"))
 }

@@ -196,11 +196,11 @@ async fn a_reload_reads_the_authorities_again_and_keeps_connections_where_they_a
     assert_eq!(post().await.code(), Some("upstream_tls"));
     std::fs::write(directory.path().join("ca.pem"), &after.pem).expect("it is written");
     assert_eq!(post().await.code(), Some("upstream_tls"), "not yet");
-    bursar.forget_refusals();
+    bursar.reread();
     for _ in 0..2 {
         front.origin.push(Step::Answer(billed(1)));
         assert_eq!(post().await.status, 200);
-        bursar.forget_refusals();
+        bursar.reread();
     }
     assert_eq!(front.greetings().len(), 1, "one connection for both");
 }

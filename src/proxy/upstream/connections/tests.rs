@@ -14,7 +14,7 @@ fn connections() -> Connections {
 /// Keeps a connection to the service; its far end.
 fn keep(connections: &Connections, pool_key: u64) -> DuplexStream {
     let (own, far) = duplex(64);
-    connections.keep(ServiceStream::Played(Box::new(own)), pool_key);
+    connections.keep(Box::new(own), pool_key);
     far
 }
 

@@ -3,12 +3,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use http::Method;
-use pingora::protocols::l4::stream::Stream;
-use pingora::protocols::l4::virt::{VirtualSockOpt, VirtualSocket, VirtualSocketStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::*;
-use crate::proxy::upstream::stream::ServiceStream;
 
 /// As a connection with TLS whose service reads nothing: what was not written is to go out before the end.
 #[derive(Debug)]
@@ -38,21 +35,13 @@ impl AsyncWrite for FullSocket {
     }
 }
 
-impl VirtualSocket for FullSocket {
-    fn set_socket_option(&self, _: VirtualSockOpt) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// It answered before it had read the request, and reads no more of it.
 #[tokio::test(start_paused = true)]
 async fn an_exchange_is_ended_although_the_service_reads_nothing() {
-    let socket = VirtualSocketStream::new(Box::new(FullSocket));
-    let stream = ServiceStream::Played(Box::new(Stream::from(socket)));
     let answering = Answering {
         head: ResponseHeader::build(StatusCode::SERVICE_UNAVAILABLE, None).unwrap(),
         is_unfit: false,
-        reader: AnswerOver::Http1(AnswerReader::new(stream, &Method::GET)),
+        reader: AnswerOver::Http1(AnswerReader::new(Box::new(FullSocket), &Method::GET)),
         candidate: Candidate::at("127.0.0.1:1".parse().expect("an address")),
         reusable: false,
         shared: None,

@@ -23,7 +23,7 @@ const SILENT: usize = 1 << 20;
 
 async fn read(bytes: &[u8], piece_bytes: usize, then: Then, method: &Method) -> Came {
     let (own, mut far) = duplex(SILENT);
-    let mut reader = AnswerReader::new(ServiceStream::Played(Box::new(own)), method);
+    let mut reader = AnswerReader::new(Box::new(own), method);
     let reading = async {
         let mut came = Came {
             status: None,
@@ -397,7 +397,7 @@ async fn a_head_that_is_none_is_no_answer_and_one_that_did_not_come_is_told_apar
 #[tokio::test]
 async fn folded_lines_are_one_value_and_a_length_beside_chunks_is_taken_out() {
     let (own, mut far) = duplex(1024);
-    let mut reader = AnswerReader::new(ServiceStream::Played(Box::new(own)), &Method::POST);
+    let mut reader = AnswerReader::new(Box::new(own), &Method::POST);
     let sent = b"HTTP/1.1 200 X\r\nX-A: b\r\n\tX-C: 9\r\n  d \r\nX-E :f\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n";
     far.write_all(sent).await.expect("it is open");
     let head = reader.read_head().await.expect("a head");

@@ -26,7 +26,7 @@ fn outgoing(body: Bytes) -> Outgoing {
 /// What arrives through a connection that takes at most so many bytes at a time.
 async fn sent(outgoing: &Outgoing, may_lead_back: bool, room: usize) -> Vec<u8> {
     let (near, mut far) = duplex(room);
-    let mut stream = ServiceStream::Played(Box::new(near));
+    let mut stream: ServiceStream = Box::new(near);
     let mut arrived = Vec::new();
     let send = async {
         outgoing
@@ -77,7 +77,7 @@ async fn a_target_that_would_be_another_line_is_not_written() {
     let target = b"/v1/a b\r\nX: y";
     if outgoing.header.set_raw_path(target).is_ok() {
         let (near, _far) = duplex(1000);
-        let mut stream = ServiceStream::Played(Box::new(near));
+        let mut stream: ServiceStream = Box::new(near);
         let sent = outgoing.send_http1(&mut stream, false).await;
         assert_eq!(sent, Err(Cause::Protocol));
     }

@@ -23,7 +23,7 @@ fn sharing(base_url: &str, clock: &ManualClock, pooled: Pooled) -> Peers {
     let upstream = Upstream {
         base_url: BaseUrl::parse(base_url).expect("a URL"),
         api_key: ApiKey::from_text(b"sk-test").expect("a key"),
-        ca_file: None,
+        authorities: None,
         connect_timeout: Duration::from_secs(1),
         read_timeout: Duration::from_secs(1),
         extra_routes: Vec::new(),
