@@ -142,14 +142,8 @@ impl ArrivingHash {
 
 /// 64 hex digits, either case, as 32 bytes.
 pub(crate) fn unhex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(bytes)
+    let hash = blake3::Hash::from_hex(text).ok()?;
+    Some(*hash.as_bytes())
 }
 
 #[cfg(test)]

@@ -112,6 +112,39 @@ fn a_record_reads_back_as_it_was_written() {
     }
 }
 
+/// Where the parts of a line begin is looked for by the names of members: a text with such a name in it is none,
+/// and parts in another order lose nothing.
+#[test]
+fn the_parts_of_an_outcome_are_found_in_any_text_and_in_any_order() {
+    let mut outcome = ended(id(), AttemptEnd::Answered, billed(5));
+    outcome.request_id = Some(r#"a","started_ms":1,"id":2"#.to_owned());
+    let mut labels = labels(START_MS, Some(r#"k","id":"x","started_ms":"#));
+    labels.app = r#"b\","id":"#.into();
+    let verdict = Verdict {
+        state: State::Settled {
+            billed: MicroUsd::new(5),
+        },
+        adds_micro_usd: MicroUsd::new(5),
+        anomalies: vec![Anomaly::ConflictingAmounts],
+    };
+    let mut turned = br#"{"seq":3,"kind":"outcome""#.to_vec();
+    super::members(&outcome, &mut turned).unwrap();
+    super::members(&labels, &mut turned).unwrap();
+    super::members(&verdict, &mut turned).unwrap();
+    super::seal(0, &mut turned);
+    turned.pop();
+    let record = Record::Outcome(Arc::new(outcome), labels, verdict);
+    let line = line_of(&record, 3);
+
+    assert!(super::outcome(&line).is_some(), "each part is read once");
+    for line in [line, turned] {
+        let Some(Line::Record { record: read, .. }) = Line::decode(&line) else {
+            panic!("{}", String::from_utf8_lossy(&line));
+        };
+        assert_eq!(format!("{read:?}"), format!("{record:?}"));
+    }
+}
+
 /// The fields about deliveries came later: lines without them read as those of an older bursar, and the
 /// common case costs few bytes.
 #[test]
