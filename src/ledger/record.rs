@@ -285,8 +285,7 @@ impl Line {
         Some(Self::Record { seq, record })
     }
 
-    /// What a line is, by its checksum and its first members. A tenth of the cost of
-    /// [`Self::decode`]. `None`: damaged, torn, or no line of ours.
+    /// What a line is, by its checksum and its first members. Cheaper than [`Self::decode`]. `None`: damaged, torn, or no line of ours.
     pub fn glance(line: &[u8]) -> Option<Glance> {
         if !is_sealed(line) {
             return None;
@@ -325,8 +324,8 @@ fn part<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
     serde_json::from_slice(line).ok()
 }
 
-/// Reads each part of an outcome's line where it stands, so that none of its bytes are read three times. `None`:
-/// the parts are not in the order in which [`Record::encode`] writes them.
+/// Reads each part of an outcome's line where it stands: one pass, not one over the whole line for each. `None`: the
+/// parts are not in the order in which [`Record::encode`] writes them.
 fn outcome(line: &[u8]) -> Option<Record> {
     // A quote inside a string is escaped, so neither of the two can stand in one.
     let labels_at = memmem::find(line, LABELS_START)?;

@@ -134,3 +134,26 @@ fn as_the_service_compares_two_requests_order_and_white_space_do_not_count() {
         .collect();
     assert_eq!(distinct.len(), all.len());
 }
+
+#[test]
+fn a_fingerprint_is_read_from_64_hex_digits_of_either_case_and_from_nothing_else() {
+    let hex = "00ff1a2b".repeat(8);
+    let read = super::unhex(&hex);
+
+    assert_eq!(
+        read.map(|bytes| bytes[..4].to_vec()),
+        Some(vec![0, 0xff, 0x1a, 0x2b])
+    );
+    assert_eq!(super::unhex(&hex.to_uppercase()), read);
+    let signed = hex.replacen("00", "+0", 1);
+    for wrong in [
+        "",
+        &hex[1..],
+        &format!("{hex}0"),
+        &hex.replacen('f', "g", 1),
+        &signed,
+        &hex.replacen("ff", "ä", 1),
+    ] {
+        assert_eq!(super::unhex(wrong), None, "{wrong}");
+    }
+}

@@ -133,6 +133,19 @@ fn the_parts_of_an_outcome_are_found_in_any_text_and_in_any_order() {
     super::members(&verdict, &mut turned).unwrap();
     super::seal(0, &mut turned);
     turned.pop();
+    // A member put before the first would be read with the part before, and lost.
+    for (first, part) in [
+        (super::LABELS_START, serde_json::to_string(&labels).unwrap()),
+        (
+            super::OUTCOME_START,
+            serde_json::to_string(&outcome).unwrap(),
+        ),
+    ] {
+        assert!(
+            part.as_bytes().get(1..).unwrap().starts_with(&first[1..]),
+            "{part}"
+        );
+    }
     let record = Record::Outcome(Arc::new(outcome), labels, verdict);
     let line = line_of(&record, 3);
 
