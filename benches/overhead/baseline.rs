@@ -1,6 +1,7 @@
-//! The ratios of a run that was good, kept in the repository, and what has moved since.
+//! The ratios of a run without a failure, kept in the repository, and what has moved since.
 //!
-//! Promise: a difference is named only when it is larger than the spread of both runs.
+//! Promise: a difference is named only when it is larger than the spread of both runs. Where one of the two does
+//! not count, because the pass-through is not what it was when the goals were set, that is said first.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,11 +14,14 @@ use serde::{Deserialize, Serialize};
 use crate::numbers::{Quartiles, show_spread};
 use crate::report::{bursars, ratios};
 use crate::run::Run;
+use crate::verdict::unfit;
 
 #[derive(Serialize, Deserialize)]
 struct Baseline {
     date: String,
     cpu: String,
+    /// Why that run does not count; empty when it does.
+    unfit: Vec<String>,
     ratios: BTreeMap<String, Quartiles>,
 }
 
@@ -27,6 +31,7 @@ fn of(run: &Run) -> Baseline {
     Baseline {
         date: run.setting.date.clone(),
         cpu: run.setting.cpu.clone(),
+        unfit: unfit(run),
         ratios: ratios(run, name).into_iter().collect(),
     }
 }
@@ -43,6 +48,11 @@ pub fn compare(path: &Path, run: &Run) -> io::Result<String> {
     let before: Baseline = serde_json::from_slice(&text)?;
     let now = of(run);
     let mut out = format!("### Against the baseline of {}\n\n", before.date);
+    for (when, unfit) in [("The baseline", &before.unfit), ("This run", &now.unfit)] {
+        if !unfit.is_empty() {
+            let _ = writeln!(out, "**{when} does not count:** {}.\n", unfit.join("; "));
+        }
+    }
     let mut has_moved = false;
     for (name, ratio) in &now.ratios {
         let Some(old) = before.ratios.get(name) else {

@@ -244,7 +244,7 @@ fn notes(out: &mut String, run: &Run) {
             run.repetitions.len()
         );
     }
-    let failures = verdict::failures(run);
+    let failures = verdict::failures(run, &targets(run));
     let _ = writeln!(
         out,
         "- Failed loads, and ledgers that differ from what the far end billed: {}.",

@@ -60,11 +60,12 @@ pub fn unfit(run: &Run) -> Vec<String> {
     EXPECTED.iter().filter_map(|row| row.unfit(run)).collect()
 }
 
-/// Loads that had errors, and ledgers that differ.
-pub fn failures(run: &Run) -> Vec<String> {
+/// Loads of these targets that had errors, and ledgers that differ.
+pub fn failures(run: &Run, targets: &[&str]) -> Vec<String> {
     let mut failures = Vec::new();
     for (number, repetition) in (1..).zip(&run.repetitions) {
-        for found in &repetition.found {
+        let found = repetition.found.iter();
+        for found in found.filter(|found| targets.contains(&found.target.as_str())) {
             let measured = &found.measured;
             let failed = [
                 (measured.errors, "failed requests"),
