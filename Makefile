@@ -8,12 +8,13 @@ DESTDIR ?=
 SYSCONFDIR ?= /etc
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+UNITS := $(notdir $(wildcard systemd/*.service systemd/*.socket))
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # The cmake that scripts/setup-native.sh may have put there.
 export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build release lint fmt tidy-report test test-all torture faults defences fuzz bench bench-quick bench-compare bench-baseline bench-ledger soak install clean-tools
+.PHONY: help demo build release lint fmt docs tidy-report test test-all torture faults defences fuzz bench bench-quick bench-compare bench-baseline bench-ledger soak install uninstall deb tarball container test-package clean-tools
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +35,10 @@ lint: ## layout, clippy with warnings denied, licences, bans, advisories
 
 fmt: ## lay out the source
 	cargo fmt --all
+
+docs: ## write the pages of docs/ that are made from the code
+	@scripts/setup-native.sh
+	BURSAR_WRITE_DOCS=1 cargo test --workspace --locked --lib the_page_of
 
 tidy-report: ## lines, files, circles of files, type names that stand twice
 	@scripts/setup-native.sh
@@ -91,13 +96,30 @@ install: ## install the binary, the units and the config; build with `make relea
 	@test -x $(TARGET)/release/bursar || { echo "error: no $(TARGET)/release/bursar: run 'make release' first" >&2; exit 1; }
 	install -D -m 0755 $(TARGET)/release/bursar $(DESTDIR)$(PREFIX)/bin/bursar
 	install -d -m 0755 $(DESTDIR)$(UNITDIR) $(DESTDIR)$(SYSCONFDIR)/bursar
-	sed 's|/usr/bin/bursar |$(PREFIX)/bin/bursar |; s|/etc/bursar/|$(SYSCONFDIR)/bursar/|g' \
-		systemd/bursar.service >$(DESTDIR)$(UNITDIR)/bursar.service
-	chmod 0644 $(DESTDIR)$(UNITDIR)/bursar.service
-	install -m 0644 systemd/bursar.socket $(DESTDIR)$(UNITDIR)/bursar.socket
+	for unit in $(UNITS); do \
+		sed 's|/usr/bin/bursar |$(PREFIX)/bin/bursar |; s|/etc/bursar/|$(SYSCONFDIR)/bursar/|g' \
+			systemd/$$unit >$(DESTDIR)$(UNITDIR)/$$unit && chmod 0644 $(DESTDIR)$(UNITDIR)/$$unit || exit 1; \
+	done
 	install -D -m 0644 systemd/bursar.sysusers $(DESTDIR)$(SYSUSERSDIR)/bursar.conf
 	@# A config that is there stays there.
 	test -e $(DESTDIR)$(SYSCONFDIR)/bursar/config.toml || install -m 0644 config.toml $(DESTDIR)$(SYSCONFDIR)/bursar/config.toml
+
+uninstall: ## take away what `make install` installed; configuration, key and ledger stay
+	rm -f $(DESTDIR)$(PREFIX)/bin/bursar $(DESTDIR)$(SYSUSERSDIR)/bursar.conf
+	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(UNITS))
+	@echo "kept: $(SYSCONFDIR)/bursar (configuration, key), /var/lib/bursar (the ledger)"
+
+deb: ## two Debian packages, daemon and sandbox, in .cache/package/out
+	@scripts/package.sh deb
+
+tarball: ## a tarball of programs that start on glibc 2.31 or newer, with its checksum
+	@scripts/package.sh tarball
+
+container: ## a container image from the tarball, where podman or docker and the base image are at hand
+	@scripts/package.sh tarball container
+
+test-package: ## the packages in a booted systemd: install, use, upgrade, remove, purge (root)
+	@scripts/test-package.sh
 
 clean-tools: ## remove what the set-up put below .cache and tests/sdk/node
 	rm -rf .cache tests/sdk/node/node_modules

@@ -18,6 +18,8 @@ pub mod compact;
 pub mod daemon;
 #[cfg(feature = "sandbox")]
 pub mod demo;
+#[cfg(not(feature = "sandbox"))]
+mod elsewhere;
 pub mod error;
 pub mod exec;
 pub mod explain;
@@ -71,6 +73,14 @@ enum Command {
     /// Run the inference service on this machine
     #[cfg(feature = "sandbox")]
     Sandbox(sandbox::Args),
+    /// Show bursar at work on its sandbox (package bursar-sandbox)
+    #[cfg(not(feature = "sandbox"))]
+    #[command(disable_help_flag = true)]
+    Demo(elsewhere::Args),
+    /// Run the inference service on this machine (package bursar-sandbox)
+    #[cfg(not(feature = "sandbox"))]
+    #[command(disable_help_flag = true)]
+    Sandbox(elsewhere::Args),
     /// Check the configuration and print the settings that result
     Check(check::Args),
     /// Add, change, list and remove apps, and renew their tokens
@@ -125,6 +135,10 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
         Some(Command::Demo(args)) => demo::demo(args),
         #[cfg(feature = "sandbox")]
         Some(Command::Sandbox(args)) => sandbox::sandbox(args),
+        #[cfg(not(feature = "sandbox"))]
+        Some(Command::Demo(args)) => Err(elsewhere::become_it("demo", args)),
+        #[cfg(not(feature = "sandbox"))]
+        Some(Command::Sandbox(args)) => Err(elsewhere::become_it("sandbox", args)),
         Some(Command::Check(args)) => check::check(&args),
         Some(Command::App(args)) => app::app(&args),
         Some(Command::Key(args)) => key::key(&args),

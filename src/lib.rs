@@ -49,6 +49,8 @@
 
 pub mod calendar;
 pub mod clock;
+#[cfg(test)]
+mod generated;
 pub mod money;
 pub mod places;
 pub mod screen;

@@ -8,6 +8,7 @@ use super::*;
 
 mod apps;
 mod mistakes;
+mod page;
 mod shipped;
 
 const SECRET: &str = "sk-test-0123456789abcdef";

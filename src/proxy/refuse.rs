@@ -416,3 +416,6 @@ impl From<&Refused> for Refusal {
         Self::saying(code, refused.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,8 @@
 //! the rest.
 
 use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
@@ -32,6 +34,16 @@ fn directives(unit: &str) -> BTreeMap<String, Vec<String>> {
     found
 }
 
+/// The names of all units in `systemd/`.
+fn units() -> Vec<String> {
+    let folder = std::fs::read_dir(source::root().join("systemd")).expect("units");
+    let names = folder.map(|entry| entry.expect("an entry").file_name());
+    let names = names.map(|name| name.into_string().expect("a UTF-8 name"));
+    let units: Vec<String> = names.filter(|name| !name.ends_with(".sysusers")).collect();
+    assert!(units.len() >= 2, "{units:?}");
+    units
+}
+
 fn only<'a>(unit: &'a BTreeMap<String, Vec<String>>, name: &str) -> Option<&'a str> {
     match unit.get(name).map(Vec::as_slice) {
         Some([value]) => Some(value),
@@ -59,6 +71,67 @@ fn a_service_that_fails_is_started_again_for_ever_and_its_sockets_stay() {
     for binds in ["Unit BindsTo", "Unit Requires", "Unit PartOf"] {
         assert_eq!(only(&socket, binds), None);
     }
+}
+
+/// Without a key nothing is up: an installed package serves nobody before `bursar key set`, and `systemctl status`
+/// names the file that is missing.
+#[test]
+fn no_unit_comes_up_before_there_is_a_key() {
+    let key = directives(SERVICE);
+    let key = only(&key, "own LoadCredential").expect("the key");
+    let (_, key) = key.split_once(':').expect("a file");
+    for unit in units() {
+        let found = directives(&format!("systemd/{unit}"));
+        assert_eq!(only(&found, "Unit ConditionPathExists"), Some(key), "{unit}");
+    }
+}
+
+/// What `make install` puts into a tree `make uninstall` takes out again, but for the configuration.
+#[test]
+fn an_uninstall_leaves_the_configuration_alone() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let (built, tree) = (folder.path().join("built"), folder.path().join("tree"));
+    std::fs::create_dir_all(built.join("release")).expect("a directory");
+    let program = built.join("release/bursar");
+    std::fs::write(&program, "#!/bin/sh\n").expect("a program");
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a mode");
+    let make = |goal: &str| {
+        let made = std::process::Command::new("make")
+            .args(["--silent", goal])
+            .arg(format!("TARGET={}", built.display()))
+            .arg(format!("DESTDIR={}", tree.display()))
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env_remove("MAKEFLAGS")
+            .output()
+            .expect("make");
+        let said = String::from_utf8_lossy(&made.stderr).into_owned();
+        assert!(!said.contains("error"), "{said}");
+        let mut found = Vec::new();
+        let mut left = vec![tree.clone()];
+        while let Some(directory) = left.pop() {
+            for entry in std::fs::read_dir(directory).expect("a directory") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    left.push(path);
+                } else {
+                    let inside = path.strip_prefix(&tree).expect("below the tree");
+                    found.push(inside.display().to_string());
+                }
+            }
+        }
+        found.sort();
+        found
+    };
+    let units = units().into_iter();
+    let mut installed = vec![
+        "etc/bursar/config.toml".to_owned(),
+        "usr/bin/bursar".to_owned(),
+        "usr/lib/sysusers.d/bursar.conf".to_owned(),
+    ];
+    installed.extend(units.map(|name| format!("usr/lib/systemd/system/{name}")));
+    installed.sort();
+    assert_eq!(make("install"), installed);
+    assert_eq!(make("uninstall"), ["etc/bursar/config.toml"]);
 }
 
 /// The variable that names the config for start and reload.
@@ -129,14 +202,13 @@ async fn reload(daemon: &Daemon, config: &Path, credentials: &Path, state: &Path
 
 #[tokio::test]
 async fn a_reload_with_a_bad_file_fails_with_the_reason_and_is_no_signal() {
-    use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().expect("a directory");
     let [config, state, credentials] =
         ["config.toml", "state", "credentials"].map(|name| folder.path().join(name));
     std::fs::create_dir(&credentials).expect("a directory");
     let key = credentials.join("api-key");
     std::fs::write(&key, KEY).expect("a key");
-    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o400)).expect("a mode");
+    std::fs::set_permissions(&key, Permissions::from_mode(0o400)).expect("a mode");
     let good = "[upstream]\nbase_url = \"http://127.0.0.1:9\"\n[listen]\nproxy = [\"127.0.0.1:0\"]\nadmin = [\"127.0.0.1:0\"]\n";
     std::fs::write(&config, good).expect("a config");
     let environment = [

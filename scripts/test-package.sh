@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# The Debian packages as a person meets them, in a booted systemd of their own: installed, started, used, upgraded
+# under load with the ledger kept, removed, purged.
+#
+# Why: what a package does is done by dpkg and systemd, and only they show it.
+# Promise: root and debootstrap are needed; without them one line says so. Everything happens in a container without a
+#      network, which is gone at the end.
+#
+# Takes the packages in .cache/package/out (`make deb`) and makes a second revision of them for the upgrade.
+
+. "$(dirname "$0")/lib.sh"
+
+is_root || { skip "the packages in a booted system" "root is needed"; exit 0; }
+for tool in debootstrap systemd-nspawn nsenter; do
+    have "$tool" || apt_install debootstrap systemd-container util-linux ||
+        { skip "the packages in a booted system" "$tool is missing: install debootstrap and systemd-container"; exit 0; }
+done
+
+tree=$CACHE/bookworm
+suite=bookworm
+[ -e "$tree/.made-from" ] || {
+    say "setting up a Debian tree below .cache ($suite)"
+    rm -rf "$tree"
+    quiet debootstrap debootstrap --variant=minbase \
+        --include=systemd,systemd-sysv,dbus,curl,ca-certificates,procps "$suite" "$tree"
+    made "$tree" "$suite"
+}
+scripts/package.sh deb
+REUSE=1 DEB_REVISION=2 scripts/package.sh deb
+
+work=$(mktemp -d "$CACHE/booted.XXXXXX")
+nspawn=
+# shellcheck disable=SC2329
+cleanup() {
+    [ -z "$nspawn" ] || { kill -KILL "$nspawn" $(pgrep -P "$nspawn") 2>/dev/null || true; }
+    wait 2>/dev/null || true
+    rm -rf "$work"
+}
+trap cleanup EXIT
+cp -a "$tree" "$work/root"
+cp "$CACHE"/package/out/*.deb "$work/root/root/"
+
+say "booting"
+systemd-nspawn --quiet --directory "$work/root" --machine "bursar-$$" --register=no --keep-unit --private-network \
+    --console=pipe --boot >"$work/console" 2>&1 </dev/null &
+nspawn=$!
+
+# inside CMD…: in the booted system.  eventually SECONDS CMD…: until it succeeds.
+inside() { nsenter --target "$leader" --all -- env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C "$@"; }
+eventually() {
+    local until=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ $SECONDS -lt $until ] || return 1
+        sleep 0.2
+    done
+}
+# must TEXT CMD…: a step that has to succeed; its output contains TEXT.
+must() {
+    local text=$1 output
+    shift
+    printf '+ %s\n' "$*"
+    output=$(inside "$@" 2>&1) || { printf '%s\n' "$output"; die "failed: $*"; }
+    printf '%s\n' "$output" | head -n 40
+    [[ $output == *"$text"* ]] || die "no \"$text\" in what $* printed"
+}
+# must_not CMD…: a step that has to fail.
+must_not() {
+    printf '+ ! %s\n' "$*"
+    ! inside "$@" >/dev/null 2>&1 || die "succeeded: $*"
+}
+
+booted() { leader=$(pgrep -P "$nspawn" | head -n 1) && [ -n "$leader" ] && inside systemctl is-system-running 2>/dev/null | grep -qE 'running|degraded'; }
+eventually 60 booted || { cat "$work/console"; die "the container did not boot"; }
+leader=$(pgrep -P "$nspawn" | head -n 1)
+first=$(basename "$CACHE"/package/out/bursar_*-1_*.deb)
+second=$(basename "$CACHE"/package/out/bursar_*-2_*.deb)
+sandbox=$(basename "$CACHE"/package/out/bursar-sandbox_*-1_*.deb)
+
+say "install: it starts nothing and asks nothing"
+must "Setting up bursar" dpkg -i "/root/$first" "/root/$sandbox"
+must_not systemctl is-active bursar.service
+must_not systemctl is-active bursar.socket
+must "bursar 0" bursar --version
+must "bursar-apps" getent group bursar-apps
+must "bursar-read" getent group bursar-read
+must "" systemctl start bursar.service
+must_not systemctl is-active bursar.service
+must "/etc/bursar/api-key" sh -c 'systemctl status --no-pager bursar.service || true'
+
+say "start: the service of the package bursar-sandbox is the far end"
+must "" systemd-run --unit sandbox --property=DynamicUser=yes bursar sandbox
+eventually 20 inside curl -sf http://127.0.0.1:8329/sandbox/clock || die "the sandbox did not start"
+must "" sed -i 's|^#* *base_url = .*|base_url = "http://127.0.0.1:8329"|' /etc/bursar/config.toml
+must "systemctl enable --now" sh -c 'printf sandbox-key | bursar key set'
+must "" systemctl enable --now bursar.socket bursar-admin.socket bursar.service
+must "active" systemctl is-active bursar.service
+must "" bursar doctor
+
+say "use: an app, a request, its receipt"
+must "" sh -c 'bursar app add nightly | grep -o "bursar-[A-Za-z0-9_-]*" | tail -n 1 >/root/token && test -s /root/token'
+inside tee /root/ask >/dev/null <<'ASK'
+#!/bin/sh
+exec curl -sS -o /dev/null -w '%{http_code}\n' --max-time 30 http://127.0.0.1:8327/v1/chat/completions \
+    -H "Authorization: Bearer $(cat /root/token)" -H 'Content-Type: application/json' \
+    -d '{"model":"auto","messages":[{"role":"user","content":"What is 2 + 3?"}]}'
+ASK
+must "200" sh /root/ask
+must "nightly" bursar spend --by app
+must "1 request" bursar status
+
+say "an upgrade refuses nobody, and the ledger is kept"
+nsenter --target "$leader" --all -- env -i PATH=/usr/bin:/bin sh -c \
+    'while [ ! -e /root/stop ]; do sh /root/ask; done' >"$work/answers" 2>&1 &
+load=$!
+must "Setting up bursar" dpkg -i "/root/$second"
+must "active" systemctl is-active bursar.service
+for _ in 1 2 3; do must "" systemctl restart bursar.service; done
+inside touch /root/stop
+wait "$load" || true
+sort "$work/answers" | uniq -c
+[ "$(sort -u "$work/answers")" = 200 ] || die "not every answer was 200 during the upgrade"
+asked=$(($(wc -l <"$work/answers") + 1))
+must "\"requests\":" bursar spend --json
+inside bursar ledger verify --state-dir /var/lib/bursar || die "the ledger is not whole"
+counted=$(inside bursar receipts --all --json 2>/dev/null | grep -c '"settled"' || true)
+say "$asked requests, $counted receipts"
+
+say "a reload with a bad file fails, and says why"
+must "" sh -c 'cp /etc/bursar/config.toml /root/config.toml && echo "nonsense = 1" >>/etc/bursar/config.toml'
+must_not systemctl reload bursar.service
+must "nonsense" sh -c 'journalctl --no-pager -u bursar.service | tail -n 20'
+must "" cp /root/config.toml /etc/bursar/config.toml
+must "" systemctl reload bursar.service
+
+say "remove keeps everything, purge keeps the ledger"
+must "Removing bursar" dpkg --remove bursar-sandbox bursar
+must_not systemctl is-active bursar.service
+must_not systemctl is-active bursar.socket
+must "" test -e /etc/bursar/api-key -a -e /etc/bursar/config.toml -a -d /var/lib/private/bursar/journal
+must "/var/lib/private/bursar" dpkg --purge bursar
+must_not test -e /etc/bursar
+must "" test -d /var/lib/private/bursar/journal
+say "the packages do what they promise"
