@@ -51,11 +51,12 @@ stage() {
     gzip -9n "$STAGE"/man/*.1
     local shell
     for shell in bash zsh fish; do "$STAGE/bursar" completions "$shell" >"$STAGE/completions.$shell"; done
+    gzip -9nc CHANGELOG.md >"$STAGE/changes.gz"
     # Debian's form: cargo-deb compresses it.
     {
         printf 'bursar (%s-%s) unstable; urgency=medium\n\n' "$VERSION" "${DEB_REVISION:-1}"
-        printf '  * See CHANGELOG.md beside this file.\n\n'
-        printf ' -- the bursar authors <bursar@localhost>  %s\n' "$(git log -1 --format=%cD 2>/dev/null || date -R)"
+        printf '  * See changelog.gz beside this file.\n\n'
+        printf ' -- the bursar authors <bursar@bursar.invalid>  %s\n' "$(git log -1 --format=%cD 2>/dev/null || date -R)"
     } >"$STAGE/changelog"
 }
 

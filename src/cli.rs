@@ -35,6 +35,7 @@ pub mod run;
 pub mod runtime;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
+pub mod shell_files;
 pub mod source;
 pub mod spend;
 pub mod table;
@@ -105,6 +106,10 @@ enum Command {
     Reconcile(reconcile::Args),
     /// Check, rebuild, export or compact the ledger
     Ledger(ledger::Args),
+    /// Print what completes commands in a shell
+    Completions(shell_files::CompletionsArgs),
+    /// Print the manual page, or write one for each command
+    Man(shell_files::ManArgs),
 }
 
 /// The whole program.
@@ -151,6 +156,8 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
         Some(Command::Explain(args)) => explain::explain(&args),
         Some(Command::Reconcile(args)) => reconcile::reconcile(&args),
         Some(Command::Ledger(args)) => ledger::ledger(&args),
+        Some(Command::Completions(args)) => shell_files::completions(&args, CommandLine::command()),
+        Some(Command::Man(args)) => shell_files::man(&args, CommandLine::command()),
     }
 }
 

@@ -4,7 +4,7 @@
 //! Promise: a `Config` that exists is usable: no empty server name, no address beyond loopback that
 //! was not asked for twice, no unencrypted way for the key, no key without effect.
 //!
-//! Lowest first: `env` `errors` `opened` `token` `value` < `key` `rows` `written` < `reader` < a file for each
+//! Lowest first: `env` `errors` `token` `value` < `opened` < `key` `rows` `written` < `reader` < a file for each
 //! table or two (`app` above the others) < this file, which puts a configuration together. A key
 //! stands once in the shipped `config.toml` (default, range, help) and once where it is read.
 
@@ -29,7 +29,10 @@ use std::time::Duration;
 pub use self::app::{
     ALL_APPS, App, CapsTable, DEFAULT_APP, Limits, NameError, OTHER_APP, OnClarification,
 };
-pub use self::env::{BURSAR_STATE_DIR, Env, LISTEN_FDNAMES, NO_PROXY, Overrides, PROXIES};
+pub use self::env::{
+    BURSAR_ADMIN, BURSAR_CONFIG, BURSAR_STATE_DIR, Env, LISTEN_FDNAMES, NO_PROXY, Overrides,
+    PROXIES,
+};
 pub use self::errors::{ConfigErrors, Location};
 pub use self::key::{ApiKey, KEY_CHARS_MAX, KeyError, KeyFile, read_key};
 pub use self::ledger::{Durability, LedgerTable, OnFailure, Reconcile};
@@ -49,7 +52,7 @@ use crate::protocol::names::ServiceNames;
 /// Everything that is configured. Each field's meaning, default and edge stand in `config.toml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The file that was read; `None` when none was named.
+    /// The file that was read; `None` when none was named and none is at a known place.
     pub path: Option<PathBuf>,
     /// Made from `service_name`.
     pub names: ServiceNames,

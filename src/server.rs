@@ -228,14 +228,17 @@ impl Server {
             .cloned()
             .partition(|address| address.is_below(state_dir));
         let proxy_is_given = !given.proxy.is_empty();
+        let has_admin_port = given.has_admin_port();
         let mut proxy = match proxy_is_given {
             true => take_over(given.proxy, "[listen] proxy").map_err(ServerError::Given)?,
             false => bind_all(&proxy_outside, config.listen.proxy_is_default)?,
         };
-        let mut admin_bound = match given.admin.is_empty() {
-            true => bind_all(&admin_outside, false)?,
-            false => take_over(given.admin, "[listen] admin").map_err(ServerError::Given)?,
+        let mut admin_bound = match has_admin_port {
+            true => Vec::new(),
+            false => bind_all(&admin_outside, false)?,
         };
+        let admin_given = take_over(given.admin, "[listen] admin");
+        admin_bound.extend(admin_given.map_err(ServerError::Given)?);
         let bound = proxy.iter().chain(&admin_bound).map(Bound::address);
         check_upstream(&config, bound.collect()).await?;
         let connections_max = descriptors::make_room(config.listen.connections_max);

@@ -172,24 +172,14 @@ fn set(args: &SetArgs) -> Result<(), CliError> {
             "nothing to set: give --cap-hour-usd, --cap-day-usd, --cap-month-usd or --request-floor-usd",
         ));
     }
-    let mut without_daemon = None;
-    let document: Option<AppDocument> =
-        args.place.change("/api/apps/set", &asked, |apps, place| {
-            apps.set(&asked)?;
-            without_daemon = Some(place.state_dir.clone());
-            Ok(AppDocument::named(&args.name, &apps.table()?))
-        })?;
+    let document: Option<AppDocument> = args.place.change("/api/apps/set", &asked, |apps, _| {
+        apps.set(&asked)?;
+        Ok(AppDocument::named(&args.name, &apps.table()?))
+    })?;
     if args.place.json {
         return say_document(&document);
     }
-    say(rows(document.as_slice()))?;
-    if let Some(state_dir) = without_daemon {
-        remark(format_args!(
-            "bursar: no daemon runs on {}: it holds from the next start",
-            state_dir.display()
-        ));
-    }
-    Ok(())
+    say(rows(document.as_slice()))
 }
 
 fn rotate(args: &NameArgs) -> Result<(), CliError> {
@@ -233,6 +223,10 @@ fn show(args: &ListArgs) -> Result<(), CliError> {
             Keeper::Daemon(daemon) => known_apps(&daemon).await,
             Keeper::Files(place) => {
                 let table = apps::read(&place.state_dir, &Declared::from(&place))?;
+                remark(format_args!(
+                    "bursar: no daemon runs: read from {}",
+                    place.state_dir.display()
+                ));
                 Ok(AppsDocument::of(&table))
             }
         }
@@ -305,7 +299,12 @@ impl PlaceArgs {
             Keeper::Daemon(daemon) => block_on(order(&daemon, path, asked)),
             Keeper::Files(place) => {
                 let mut apps = AppList::open(&place.state_dir, Declared::from(&place))?;
-                Ok(in_files(&mut apps, &place)?)
+                let done = in_files(&mut apps, &place)?;
+                remark(format_args!(
+                    "bursar: no daemon runs: written to the ledger in {}, and in force from its next start",
+                    place.state_dir.display()
+                ));
+                Ok(done)
             }
         }
     }

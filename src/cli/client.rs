@@ -37,6 +37,8 @@ pub struct Client {
     headers: HeaderMap,
     /// `None`: as long as it takes.
     answer_within: Option<Duration>,
+    /// The users whose socket is spoken to; `None`: anybody's.
+    peers: Option<Vec<u32>>,
 }
 
 /// An answer whose body has not been read yet.
@@ -66,6 +68,10 @@ pub enum ClientError {
         address: ListenAddr,
         within: Duration,
     },
+    #[error(
+        "{address} is a socket of {user}, and neither root's, nor yours, nor that of the ledger's owner: nothing was sent to it"
+    )]
+    Peer { address: ListenAddr, user: String },
     #[error("the request cannot be written: {0}")]
     Request(#[from] http::Error),
     #[error("the connection to {address} broke: {cause}")]
@@ -119,7 +125,15 @@ impl Client {
             address,
             headers: HeaderMap::new(),
             answer_within: None,
+            peers: None,
         }
+    }
+
+    /// Speaks to a Unix socket only where one of these users listens on it: another user may have put one there.
+    #[must_use]
+    pub fn of_users(mut self, users: Vec<u32>) -> Self {
+        self.peers = Some(users);
+        self
     }
 
     pub fn address(&self) -> &ListenAddr {
@@ -192,6 +206,7 @@ impl Client {
                 }
                 ListenAddr::Unix(path) => {
                     let stream = self.connect(UnixStream::connect(path)).await?;
+                    self.must_be_trusted(&stream)?;
                     self.exchange(stream, request).await
                 }
             }
@@ -206,6 +221,23 @@ impl Client {
                 }),
             },
         }
+    }
+
+    fn must_be_trusted(&self, stream: &UnixStream) -> Result<(), ClientError> {
+        let Some(users) = &self.peers else {
+            return Ok(());
+        };
+        let user = stream.peer_cred().ok().map(|peer| peer.uid());
+        if user.is_some_and(|user| users.contains(&user)) {
+            return Ok(());
+        }
+        Err(ClientError::Peer {
+            address: self.address.clone(),
+            user: user.map_or_else(
+                || "an unknown user".to_owned(),
+                |user| format!("user {user}"),
+            ),
+        })
     }
 
     fn host(&self) -> String {

@@ -14,6 +14,7 @@ use super::client::{Client, ClientError, Response};
 use super::error::CliError;
 use crate::admin::change::AppsDocument;
 use crate::admin::documents::ErrorDocument;
+use crate::config::ListenAddr;
 use crate::ledger::state_dir::Directory;
 
 /// How long a question may take that has a daemon read its journal, or ask the service.
@@ -45,6 +46,13 @@ pub async fn document<T: DeserializeOwned>(
     answer: Response,
 ) -> Result<T, CliError> {
     let status = answer.status;
+    if answer.header("x-bursar-error").is_some() {
+        return Err(CliError::Failed(format!(
+            "{} is the address that apps send their requests to; the daemon's own is another one, by default {}",
+            client.address(),
+            ListenAddr::DEFAULT_ADMIN
+        )));
+    }
     let body = answer.bytes(ANSWER_BYTES_MAX).await?;
     if status.is_success() {
         return serde_json::from_slice(&body).map_err(|cause| CliError::OtherRelease {

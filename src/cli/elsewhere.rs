@@ -23,13 +23,18 @@ pub struct Args {
 /// Returns only when there is no such program.
 pub fn become_it(command: &str, args: Args) -> CliError {
     let own = env::current_exe().and_then(std::fs::canonicalize);
-    let program = own.ok().and_then(|own| Some(own.parent()?.parent()?.join(BESIDE)));
+    let program = own
+        .ok()
+        .and_then(|own| Some(own.parent()?.parent()?.join(BESIDE)));
     let Some(program) = program.filter(|program| program.exists()) else {
         return CliError::Failed(format!(
             "`bursar {command}` needs the sandbox, which this program was built without: install the package \
              bursar-sandbox (`apt install ./bursar-sandbox_*.deb`), or build with `cargo install --path . --locked`"
         ));
     };
-    let why = Command::new(&program).arg(command).args(args.arguments).exec();
+    let why = Command::new(&program)
+        .arg(command)
+        .args(args.arguments)
+        .exec();
     CliError::Failed(format!("{} cannot be run: {why}", program.display()))
 }

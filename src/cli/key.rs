@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use http::StatusCode;
 use rustix::fs::{Gid, Uid, fchown};
+use rustix::process::geteuid;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::select;
 use tokio::signal::unix::{SignalKind, signal};
@@ -104,11 +105,14 @@ fn place(overrides: &Overrides, env: &Env) -> Result<PathBuf, CliError> {
              --api-key-file FILE"
                 .to_owned(),
         )),
+        // What root sets without naming a place is the key of the system service, where that is installed.
+        KeyPlace::Nowhere if geteuid().is_root() && Path::new(UNITS_KEY).parent().is_some_and(Path::is_dir) => {
+            Ok(PathBuf::from(UNITS_KEY))
+        }
         KeyPlace::Nowhere => Err(CliError::Failed(format!(
             "no file is configured for the key: set api_key_file in [upstream] of the configuration and \
              name that with --config FILE, or name the file with --api-key-file FILE. The shipped \
-             system service has its key from {UNITS_KEY}: sudo bursar key set --config \
-             /etc/bursar/config.toml --api-key-file {UNITS_KEY}"
+             system service has its key from {UNITS_KEY}: sudo bursar key set"
         ))),
     }
 }
@@ -271,8 +275,8 @@ fn own_as(target: &WholeFile, before: Option<&Metadata>) -> io::Result<()> {
 /// When a running daemon takes the key.
 fn in_force(path: &Path) -> &'static str {
     if path == Path::new(UNITS_KEY) {
-        return "bursar: the system service has a copy from its start: `systemctl restart bursar` takes the \
-                new key";
+        return "bursar: to start the service: systemctl enable --now bursar.socket bursar-admin.socket bursar\n\
+                bursar: where it runs, it has a copy of the key from its start: systemctl restart bursar";
     }
     "bursar: a running daemon takes it with a reload: `systemctl reload bursar`, or SIGHUP to its process. \
      A unit that brings it as a credential (LoadCredential) has a copy: `systemctl restart bursar`"

@@ -1,25 +1,34 @@
 //! Which daemon, or which state directory, a command is about.
 //!
-//! Readers ask the running daemon or read the journal's files. A change goes to the daemon, over the
-//! socket in its state directory, or into the files of a state directory that no daemon has.
+//! Readers ask a running daemon or read the journal's files. A change goes to a daemon, over a Unix socket, or
+//! into the files of a state directory that no daemon has. What is named goes first: flags, then `BURSAR_ADMIN` and
+//! `BURSAR_STATE_DIR`. Else it is the first behind which a daemon answers: the own socket, the system service's
+//! socket, and for reading the default address.
 //!
-//! Promise: with `--admin` that daemon is asked and no other place is looked at; a change is never sent
-//! over a port; a daemon that answers something odd is reported, and never passed by.
+//! Promise: a daemon that was named is asked and no other place is looked at; a change is never sent over a port, nor
+//! to a socket of another user; what was found at a port is named, and so is a second daemon that answers; a
+//! daemon that answers something odd is reported, and never passed by.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::client::{ANSWER_DEADLINE, Client};
+use super::client::{ANSWER_DEADLINE, Client, ClientError};
 use super::daemon::{ANSWER_BYTES_MAX, not_asked};
 use super::error::CliError;
 use super::output::remark;
 use super::source::Source;
-use crate::config::{BURSAR_STATE_DIR, Env, ListenAddr, Overrides, Whereabouts};
+use crate::config::{
+    BURSAR_ADMIN, BURSAR_CONFIG, BURSAR_STATE_DIR, Env, ListenAddr, Overrides, Whereabouts,
+};
 
 /// How long a reading command waits for a daemon before it reads the files instead.
 const LOOK_DEADLINE: Duration = Duration::from_secs(3);
+
+/// How long a second daemon may take to be noticed beside the one that answered.
+const SECOND_DEADLINE: Duration = Duration::from_millis(300);
 
 /// Flags that name a ledger's files.
 #[derive(Clone, Debug, clap::Args)]
@@ -37,7 +46,7 @@ pub struct LedgerArgs {
 pub struct SourceArgs {
     #[command(flatten)]
     pub ledger: LedgerArgs,
-    /// Address of the daemon to ask, IP:PORT or unix:/PATH
+    /// Address of the daemon to ask, IP:PORT or unix:/PATH [env: BURSAR_ADMIN]
     #[arg(long, value_name = "ADDR")]
     admin: Option<String>,
 }
@@ -53,6 +62,69 @@ pub enum Keeper {
 pub enum Right {
     Look,
     Change,
+}
+
+/// What the person named.
+enum Asked {
+    Daemon(Client),
+    /// This ledger, by its directory or its configuration.
+    Ledger(Whereabouts),
+    /// Nothing: whichever is there.
+    Any(Whereabouts),
+}
+
+/// Where the system service is, as its units and the package have it.
+struct System {
+    /// `systemd/bursar-admin.socket`
+    socket: ListenAddr,
+    address: ListenAddr,
+    state_dir: PathBuf,
+}
+
+// === impl System ===
+
+impl System {
+    fn installed() -> Self {
+        Self {
+            socket: ListenAddr::Unix("/run/bursar-admin.sock".into()),
+            address: ListenAddr::DEFAULT_ADMIN,
+            state_dir: "/var/lib/bursar".into(),
+        }
+    }
+}
+
+// === impl Asked ===
+
+impl Asked {
+    fn place(&self) -> Option<&Whereabouts> {
+        match self {
+            Self::Daemon(_) => None,
+            Self::Ledger(place) | Self::Any(place) => Some(place),
+        }
+    }
+
+    /// The sockets at which the daemon may answer, the own one first.
+    fn sockets(&self, system: &System) -> Vec<ListenAddr> {
+        let own = self.place().into_iter().flat_map(|place| &place.admin);
+        let own = own.filter(|address| matches!(address, ListenAddr::Unix(_)));
+        let system = matches!(self, Self::Any(_)).then_some(&system.socket);
+        own.chain(system).cloned().collect()
+    }
+
+    /// The ports at which it may answer a reader.
+    fn ports(&self, system: &System) -> Vec<ListenAddr> {
+        let own = self.place().into_iter().flat_map(|place| &place.admin);
+        let own = own.filter(|address| matches!(address, ListenAddr::Tcp(_)));
+        let mut ports: Vec<ListenAddr> = match self {
+            Self::Any(_) => own.cloned().collect(),
+            // Where one ledger is meant, another's daemon may be at its port.
+            Self::Daemon(_) | Self::Ledger(_) => Vec::new(),
+        };
+        if matches!(self, Self::Any(_)) && !ports.contains(&system.address) {
+            ports.push(system.address.clone());
+        }
+        ports
+    }
 }
 
 // === impl LedgerArgs ===
@@ -74,6 +146,10 @@ impl LedgerArgs {
         Ok(place)
     }
 
+    fn is_named_by_flag(&self) -> bool {
+        self.config.is_some() || self.state_dir.is_some()
+    }
+
     /// The place whose files are read or changed. An error where its ledger was not named and a daemon of another
     /// one answers on the port: the system service's, while its user's own was found. What was read or
     /// changed here would be nothing to that daemon.
@@ -90,37 +166,61 @@ impl LedgerArgs {
 // === impl SourceArgs ===
 
 impl SourceArgs {
-    /// The daemon named by `--admin`, else the one whose socket answers, else the files.
+    /// The daemon that was named, else the first that answers, else the files.
     pub async fn find(&self) -> Result<Source, CliError> {
-        if self.admin.is_some() {
-            return Ok(Source::Daemon(self.named_client()?));
-        }
-        let place = self.ledger.whereabouts()?;
-        for client in socket_clients(&place, LOOK_DEADLINE) {
-            // Whatever keeps it from answering, the files are there.
-            match client.get("/api/status").await {
-                Ok(answer) if answer.status.is_success() => return Ok(Source::Daemon(client)),
-                Err(error) if error.means_silence() => {
-                    remark(format_args!("bursar: {error}; this is read from its files"));
-                }
-                Ok(_) | Err(_) => {}
-            }
-        }
-        Ok(Source::Journal(self.ledger.found().await?.state_dir))
+        self.find_beside(&System::installed()).await
     }
 
-    /// For long listings and for following: the files, unless a daemon was named.
-    pub async fn find_files(&self) -> Result<Source, CliError> {
-        match self.admin {
-            Some(_) => Ok(Source::Daemon(self.named_client()?)),
-            None => Ok(Source::Journal(self.ledger.found().await?.state_dir)),
+    async fn find_beside(&self, system: &System) -> Result<Source, CliError> {
+        let asked = self.asked()?;
+        if let Asked::Daemon(client) = asked {
+            return Ok(Source::Daemon(client));
         }
+        if let Some(client) = first_that_answers(&asked, system).await {
+            return Ok(Source::Daemon(client));
+        }
+        self.journal(&asked, system).await
+    }
+
+    /// For long listings and for following: the files, unless a daemon was named or it has files that cannot be
+    /// read here.
+    pub async fn find_files(&self) -> Result<Source, CliError> {
+        let system = System::installed();
+        let asked = self.asked()?;
+        match asked {
+            Asked::Daemon(client) => return Ok(Source::Daemon(client)),
+            Asked::Ledger(_) => {}
+            Asked::Any(ref place) => {
+                if let Some(client) = first_that_answers(&asked, &system).await
+                    && !place.admin.contains(client.address())
+                {
+                    return Ok(Source::Daemon(client));
+                }
+            }
+        }
+        self.journal(&asked, &system).await
+    }
+
+    /// The files of a ledger that is there: the own one's, else the system service's where this user may read them.
+    async fn journal(&self, asked: &Asked, system: &System) -> Result<Source, CliError> {
+        if let Asked::Any(place) = asked
+            && !has_journal(&place.state_dir)
+            && has_journal(&system.state_dir)
+        {
+            let state_dir = system.state_dir.clone();
+            remark(format_args!(
+                "bursar: read from the files of {}",
+                state_dir.display()
+            ));
+            return Ok(Source::Journal(state_dir));
+        }
+        Ok(Source::Journal(self.ledger.found().await?.state_dir))
     }
 
     /// For orders: the daemon that takes them, else the state directory.
     pub async fn find_to_order(&self) -> Result<Source, CliError> {
         match self.keeper(Right::Change).await? {
-            Keeper::Daemon(client) => Ok(Source::Daemon(client)),
+            Keeper::Daemon(daemon) => Ok(Source::Daemon(daemon)),
             // No process would carry out an order for a directory that is not in use.
             Keeper::Files(place) => {
                 must_have_ledger(&place.state_dir)?;
@@ -129,21 +229,30 @@ impl SourceArgs {
         }
     }
 
-    /// The daemon named by `--admin`, else the one whose socket answers, else the files. A daemon that is there
-    /// and does not answer is an error: it must not be taken for none.
+    /// The daemon that was named, else the one whose socket answers, for a reader one at a port, else the files. A
+    /// daemon that is there and does not answer is an error: it must not be taken for none.
     pub async fn keeper(&self, right: Right) -> Result<Keeper, CliError> {
-        if let Some(address) = &self.admin {
-            let daemon = self.named_client()?;
-            if right == Right::Change && matches!(daemon.address(), ListenAddr::Tcp(_)) {
-                return Err(CliError::usage(format_args!(
-                    "--admin {address}: changes take the daemon's socket: --admin unix:/…/admin.sock, or \
-                     --state-dir DIR"
-                )));
+        self.keeper_beside(right, &System::installed()).await
+    }
+
+    async fn keeper_beside(&self, right: Right, system: &System) -> Result<Keeper, CliError> {
+        let asked = self.asked()?;
+        let place = match &asked {
+            Asked::Daemon(daemon) => {
+                let address = daemon.address();
+                if right == Right::Change && matches!(address, ListenAddr::Tcp(_)) {
+                    return Err(CliError::usage(format_args!(
+                        "--admin {address}: changes take the daemon's socket: --admin unix:/…/admin.sock, or \
+                         --state-dir DIR"
+                    )));
+                }
+                return Ok(Keeper::Daemon(daemon.clone()));
             }
-            return Ok(Keeper::Daemon(daemon));
-        }
-        let place = self.ledger.whereabouts()?;
-        for daemon in socket_clients(&place, ANSWER_DEADLINE) {
+            Asked::Ledger(place) | Asked::Any(place) => place,
+        };
+        for address in asked.sockets(system) {
+            let is_own = place.admin.contains(&address);
+            let daemon = socket_client(address, ANSWER_DEADLINE);
             match daemon.get("/api/apps").await {
                 Ok(answer) if answer.status.is_success() => return Ok(Keeper::Daemon(daemon)),
                 Ok(answer) => {
@@ -155,25 +264,133 @@ impl SourceArgs {
                 }
                 // No daemon: the files are ours if the lock is.
                 Err(error) if error.means_no_daemon() => {}
+                // The system service's socket is for a group that this user may not be in.
+                Err(error) if !is_own && error.means_forbidden() => {}
                 Err(error) => return Err(not_asked(error, &place.state_dir)),
             }
         }
-        Ok(Keeper::Files(self.ledger.files(place).await?))
+        if right == Right::Look {
+            for address in asked.ports(system) {
+                let daemon = Client::new(address).answering_within(LOOK_DEADLINE);
+                if ledger_of(&daemon).await.is_some() {
+                    remark(format_args!(
+                        "bursar: asked the daemon at {}",
+                        daemon.address()
+                    ));
+                    return Ok(Keeper::Daemon(daemon));
+                }
+            }
+        }
+        Ok(Keeper::Files(self.ledger.files(place.clone()).await?))
     }
 
-    /// The daemon of `--admin`.
-    fn named_client(&self) -> Result<Client, CliError> {
-        let address = self.admin.as_deref().unwrap_or_default();
-        let bare = address.strip_prefix("http://").unwrap_or(address);
-        let address = ListenAddr::parse(bare.trim_end_matches('/'))
-            .map_err(|why| CliError::usage(format_args!("--admin: {why}")))?;
-        if !address.is_local() {
-            return Err(CliError::usage(format_args!(
-                "--admin: {address} is not a loopback address; the admin listener is for its own machine"
-            )));
+    fn asked(&self) -> Result<Asked, CliError> {
+        let env = Env::from_process();
+        let by_flag = self.ledger.is_named_by_flag();
+        let by_variable = || env.get(BURSAR_ADMIN).filter(|_| !by_flag);
+        let address = match &self.admin {
+            Some(address) => Some(("--admin", address.clone())),
+            None => {
+                by_variable().map(|address| (BURSAR_ADMIN, address.to_string_lossy().into_owned()))
+            }
+        };
+        if let Some((by, address)) = address {
+            return Ok(Asked::Daemon(named_client(by, &address)?));
         }
-        Ok(Client::new(address).answering_within(ANSWER_DEADLINE))
+        let place = self.ledger.whereabouts()?;
+        let is_named = [BURSAR_STATE_DIR, BURSAR_CONFIG]
+            .iter()
+            .any(|name| env.get(name).is_some());
+        Ok(match by_flag || is_named {
+            true => Asked::Ledger(place),
+            false => Asked::Any(place),
+        })
     }
+}
+
+/// The daemon of `--admin` or of the variable.
+fn named_client(by: &str, address: &str) -> Result<Client, CliError> {
+    let bare = address.strip_prefix("http://").unwrap_or(address);
+    let bare = bare.trim_end_matches('/');
+    let numeric = bare
+        .strip_prefix("localhost:")
+        .map(|port| format!("127.0.0.1:{port}"));
+    let address = ListenAddr::parse(numeric.as_deref().unwrap_or(bare))
+        .map_err(|why| CliError::usage(format_args!("{by}: {why}")))?;
+    if !address.is_local() {
+        return Err(CliError::usage(format_args!(
+            "{by}: {address} is not a loopback address; the admin listener is for its own machine"
+        )));
+    }
+    Ok(match address {
+        ListenAddr::Unix(_) => socket_client(address, ANSWER_DEADLINE),
+        ListenAddr::Tcp(_) => Client::new(address).answering_within(ANSWER_DEADLINE),
+    })
+}
+
+/// Speaks to a socket of root's (systemd opened it, or root's daemon), of this user's own, or, for root, of the user
+/// whose directory it lies in: that of the system service, which exists only while it runs.
+fn socket_client(address: ListenAddr, deadline: Duration) -> Client {
+    let own = rustix::process::geteuid();
+    let mut users = vec![0, own.as_raw()];
+    if let (true, ListenAddr::Unix(path)) = (own.is_root(), &address) {
+        let directory = path.parent().map(std::fs::metadata);
+        users.extend(directory.and_then(Result::ok).map(|found| found.uid()));
+    }
+    Client::new(address)
+        .answering_within(deadline)
+        .of_users(users)
+}
+
+/// The first daemon that answers a reader. One that was found at a port is named, and so is a second one.
+async fn first_that_answers(asked: &Asked, system: &System) -> Option<Client> {
+    let mut found: Option<(Client, String)> = None;
+    let sockets = asked.sockets(system);
+    for address in sockets.iter().chain(&asked.ports(system)) {
+        let deadline = match found {
+            Some(_) => SECOND_DEADLINE,
+            None => LOOK_DEADLINE,
+        };
+        let client = match address {
+            ListenAddr::Unix(_) => socket_client(address.clone(), deadline),
+            ListenAddr::Tcp(_) => Client::new(address.clone()).answering_within(deadline),
+        };
+        match (client.get("/api/status").await, &found) {
+            (Ok(answer), _) if !answer.status.is_success() => {}
+            (Ok(answer), None) => {
+                // One of another release may not say which ledger it has: it is a daemon all the same.
+                let ledger = answer.json(ANSWER_BYTES_MAX).await;
+                let ledger = ledger.map(|status: LedgerNamed| status.ledger.state_dir);
+                if matches!(address, ListenAddr::Tcp(_)) {
+                    remark(format_args!("bursar: asked the daemon at {address}"));
+                }
+                found = Some((client, ledger.unwrap_or_default()));
+            }
+            (Ok(answer), Some((first, ledger))) => {
+                let other = answer.json(ANSWER_BYTES_MAX).await;
+                if other.is_ok_and(|other: LedgerNamed| other.ledger.state_dir != *ledger) {
+                    remark(format_args!(
+                        "bursar: this is the daemon at {}; another one answers at {address} (--admin {address})",
+                        first.address()
+                    ));
+                }
+            }
+            // Whatever keeps it from answering, its files are there.
+            (Err(error), None) if error.means_silence() => {
+                remark(format_args!("bursar: {error}; this is read from its files"));
+                return None;
+            }
+            (Err(error), None) if matches!(error, ClientError::Peer { .. }) => {
+                remark(format_args!("bursar: {error}"));
+            }
+            (Err(_), _) => {}
+        }
+    }
+    found.map(|(client, _)| client)
+}
+
+fn has_journal(state_dir: &Path) -> bool {
+    std::fs::metadata(state_dir.join("journal")).is_ok()
 }
 
 fn must_have_ledger(state_dir: &Path) -> Result<(), CliError> {
@@ -181,9 +398,9 @@ fn must_have_ledger(state_dir: &Path) -> Result<(), CliError> {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Err(CliError::Failed(format!(
-                "there is no ledger in {}: start `bursar run` first; for the system \
-                 service's, use sudo and --state-dir /var/lib/bursar; a running daemon is \
-                 asked with --admin 127.0.0.1:8328 by every command that has the option",
+                "no daemon answers, and there is no ledger in {}: start `bursar run` first, or the system service \
+                 (`systemctl start bursar`); another daemon is named with --admin ADDR, another ledger with \
+                 --state-dir DIR",
                 state_dir.display()
             )))
         }
@@ -192,13 +409,6 @@ fn must_have_ledger(state_dir: &Path) -> Result<(), CliError> {
             state_dir.display()
         ))),
     }
-}
-
-/// The daemons whose sockets are configured.
-fn socket_clients(place: &Whereabouts, deadline: Duration) -> impl Iterator<Item = Client> {
-    let is_socket = |address: &&ListenAddr| matches!(address, ListenAddr::Unix(_));
-    let sockets = place.admin.iter().filter(is_socket);
-    sockets.map(move |address| Client::new(address.clone()).answering_within(deadline))
 }
 
 /// All that is read here of a daemon's status: one of another release must not be taken for none.
@@ -248,7 +458,10 @@ async fn must_be_its_daemons(place: &Whereabouts, default: &ListenAddr) -> Resul
 /// Which ledger the daemon there has. `None`: what answers is no daemon, or one of a release that does not
 /// say it.
 async fn ledger_at(address: &ListenAddr) -> Option<String> {
-    let client = Client::new(address.clone()).answering_within(LOOK_DEADLINE);
+    ledger_of(&Client::new(address.clone()).answering_within(LOOK_DEADLINE)).await
+}
+
+async fn ledger_of(client: &Client) -> Option<String> {
     let answer = client.get("/api/status").await.ok()?;
     let status: LedgerNamed = answer.json(ANSWER_BYTES_MAX).await.ok()?;
     Some(status.ledger.state_dir)

@@ -13,6 +13,8 @@ pub const BURSAR_CONFIG: &str = "BURSAR_CONFIG";
 pub const BURSAR_UPSTREAM: &str = "BURSAR_UPSTREAM";
 pub const BURSAR_API_KEY_FILE: &str = "BURSAR_API_KEY_FILE";
 pub const BURSAR_API_KEY: &str = "BURSAR_API_KEY";
+/// The daemon that a command asks; `bursar run` does not look at it.
+pub const BURSAR_ADMIN: &str = "BURSAR_ADMIN";
 pub const BURSAR_STATE_DIR: &str = "BURSAR_STATE_DIR";
 /// Set by systemd for `StateDirectory=`; may list several, divided by colons.
 pub const STATE_DIRECTORY: &str = "STATE_DIRECTORY";
@@ -20,6 +22,7 @@ pub const STATE_DIRECTORY: &str = "STATE_DIRECTORY";
 pub const CREDENTIALS_DIRECTORY: &str = "CREDENTIALS_DIRECTORY";
 /// Set by systemd beside `LISTEN_FDS`: what each socket is for, divided by colons.
 pub const LISTEN_FDNAMES: &str = "LISTEN_FDNAMES";
+pub const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 pub const XDG_STATE_HOME: &str = "XDG_STATE_HOME";
 pub const HOME: &str = "HOME";
 
@@ -35,15 +38,17 @@ pub const PROXIES: [&str; 6] = [
 /// What is reached without that proxy; in both spellings.
 pub const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 12] = [
     BURSAR_CONFIG,
     BURSAR_UPSTREAM,
     BURSAR_API_KEY_FILE,
     BURSAR_API_KEY,
+    BURSAR_ADMIN,
     BURSAR_STATE_DIR,
     STATE_DIRECTORY,
     CREDENTIALS_DIRECTORY,
     LISTEN_FDNAMES,
+    XDG_CONFIG_HOME,
     XDG_STATE_HOME,
     HOME,
 ];

@@ -3,14 +3,21 @@
 //! Why: a start that opens a named pipe waits until a process writes to it, perhaps for ever, and a device is
 //! nothing to read a key from. systemd would end such a start without the reason.
 //!
+//! Where no file is named, the known places are looked at.
+//!
 //! Promise: opening never waits, and the error for what is no file names its kind.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, fcntl_setfl, fstatfs, open};
+
+use super::env::{Env, HOME, XDG_CONFIG_HOME};
+
+/// Where a package puts it.
+const SYSTEM_FILE: &str = "/etc/bursar/config.toml";
 
 /// Largest configuration file, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -43,6 +50,16 @@ pub(super) fn open_to_read(path: &Path) -> io::Result<File> {
         io::ErrorKind::InvalidInput,
         format!("it is {what}; a file is wanted, or a command's output: <(COMMAND)"),
     ))
+}
+
+/// The configuration file that is meant where none is named: the user's own, else the system's. A file that is there
+/// and cannot be read is meant all the same.
+pub(super) fn known_place(env: &Env) -> Option<PathBuf> {
+    let home = || Some(env.path(HOME)?.join(".config"));
+    let own = env.path(XDG_CONFIG_HOME).or_else(home);
+    let own = own.map(|folder| folder.join("bursar/config.toml"));
+    let mut known = own.into_iter().chain([PathBuf::from(SYSTEM_FILE)]);
+    known.find(|path| path.symlink_metadata().is_ok())
 }
 
 /// The text of a configuration file.

@@ -16,7 +16,7 @@ use toml::de::{DeTable, DeValue};
 use super::env::{self, Env, Overrides};
 use super::errors::{At, ConfigErrors, Location, bracketed};
 use super::key::ApiKey;
-use super::opened::read_text;
+use super::opened::{known_place, read_text};
 use super::rows::{self, InForce, Row};
 use super::written::{LineStarts, entries, integer_of, kind_of, list, quoted};
 use crate::money::MicroUsd;
@@ -57,7 +57,7 @@ pub struct Reader<'a> {
 /// What was found beside the values.
 #[derive(Debug)]
 pub struct Findings {
-    /// The file that was read; `None` when none was named.
+    /// The file that was read; `None` when none was named and none is at a known place.
     pub path: Option<PathBuf>,
     pub errors: ConfigErrors,
     pub warnings: Vec<String>,
@@ -90,7 +90,8 @@ impl<'a> Reader<'a> {
         let path = overrides
             .config
             .clone()
-            .or_else(|| env.path(env::BURSAR_CONFIG));
+            .or_else(|| env.path(env::BURSAR_CONFIG))
+            .or_else(|| known_place(env));
         let mut errors = ConfigErrors::new(path.as_deref());
         let text = match path.as_deref().map(read_text) {
             None => String::new(),

@@ -333,6 +333,44 @@ fn a_key_that_was_meant_is_never_replaced_by_another() {
 }
 
 #[test]
+fn a_configuration_that_is_not_named_is_found_at_the_users_known_place() {
+    let place = Fixture::new();
+    let known = place.path("home/.config/bursar");
+    let xdg = place.path("xdg/bursar");
+    for (folder, name) in [(&known, "home"), (&xdg, "xdg")] {
+        fs::create_dir_all(folder).unwrap();
+        let text = format!("[ledger]\nstate_dir = \"/{name}\"\n");
+        fs::write(folder.join("config.toml"), text).unwrap();
+    }
+    let named = place.write("[ledger]\nstate_dir = \"/named\"\n");
+    let (home, xdg) = (place.path("home"), place.path("xdg"));
+    let [home, xdg, named] = [&home, &xdg, &named].map(|path| path.to_str().unwrap());
+    let found = |pairs: &[(&str, &str)]| {
+        let env = Env::from_pairs(pairs.iter().copied());
+        let found = Whereabouts::find(&Overrides::default(), &env).unwrap();
+        found.state_dir.to_str().unwrap().to_owned()
+    };
+    let all = [
+        ("HOME", home),
+        ("XDG_CONFIG_HOME", xdg),
+        ("BURSAR_CONFIG", named),
+    ];
+    assert_eq!(found(&all[..1]), "/home");
+    assert_eq!(found(&all[..2]), "/xdg");
+    assert_eq!(found(&all), "/named");
+    // A folder of another user's settings that holds none is passed by.
+    assert_eq!(
+        found(&[("XDG_CONFIG_HOME", "/nowhere"), ("BURSAR_STATE_DIR", "/s")]),
+        "/s"
+    );
+
+    fs::write(known.join("config.toml"), "[ledgr]\n").unwrap();
+    let env = Env::from_pairs([("HOME", home)]);
+    let error = Whereabouts::find(&Overrides::default(), &env).unwrap_err();
+    assert!(error.to_string().contains("config.toml:1"), "{error}");
+}
+
+#[test]
 fn the_state_directory_comes_from_the_first_place_that_gives_one() {
     let place = Fixture::new();
     let find = |pairs: &[(&str, &str)]| {

@@ -389,3 +389,27 @@ async fn what_apps_gave_up_before_the_daemon_was_there_is_not_bought_beside_thei
         assert_eq!(sandbox.debits().await.len(), APPS, "one debit each");
     }
 }
+
+/// What `systemd/bursar-admin.socket` opens: the command line's way in, beside the port that Prometheus reads.
+#[tokio::test]
+async fn a_socket_for_the_command_line_is_beside_the_admin_port() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let origin = Origin::start([]).await;
+    let path = directory.path().join("given.sock");
+    let listener = UnixListener::bind(&path).expect("a socket");
+    let state = directory.path().join("state");
+    let daemon = activated(&origin.url(), &state, vec![listener.into()], "admin");
+    let daemon = launched(daemon).await;
+
+    assert_eq!(daemon.admin_page("/healthz").await.status, 200);
+    let address = format!("unix:{}", path.display());
+    let mut list = command(&["app", "list", "--json", "--admin", &address]);
+    let listed = list.output().await.expect("it runs");
+    assert!(
+        listed.status.success(),
+        "{}",
+        String::from_utf8_lossy(&listed.stderr)
+    );
+    daemon.terminate().await;
+    assert!(path.exists(), "its opener keeps it");
+}

@@ -82,7 +82,11 @@ fn no_unit_comes_up_before_there_is_a_key() {
     let (_, key) = key.split_once(':').expect("a file");
     for unit in units() {
         let found = directives(&format!("systemd/{unit}"));
-        assert_eq!(only(&found, "Unit ConditionPathExists"), Some(key), "{unit}");
+        assert_eq!(
+            only(&found, "Unit ConditionPathExists"),
+            Some(key),
+            "{unit}"
+        );
     }
 }
 

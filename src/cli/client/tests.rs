@@ -115,3 +115,23 @@ async fn a_hanging_daemon_is_not_waited_for_and_a_stream_is_never_cut() {
     assert!(whole.unwrap_err().means_silence());
     server.await.unwrap();
 }
+
+#[tokio::test]
+async fn a_socket_that_another_user_listens_on_is_sent_nothing() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let path = folder.path().join("admin.sock");
+    let listener = tokio::net::UnixListener::bind(&path).expect("a socket");
+    let own = rustix::process::geteuid().as_raw();
+    let client = Client::new(ListenAddr::Unix(path)).of_users(vec![own + 1]);
+
+    let refused = client.get("/api/status").await;
+
+    assert!(
+        matches!(refused, Err(ClientError::Peer { .. })),
+        "{refused:?}"
+    );
+    let (mut connection, _) = listener.accept().await.expect("the connection");
+    let mut sent = Vec::new();
+    let read = tokio::io::AsyncReadExt::read_to_end(&mut connection, &mut sent).await;
+    assert_eq!((read.ok(), sent.len()), (Some(0), 0));
+}

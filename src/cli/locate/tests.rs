@@ -73,3 +73,89 @@ async fn the_default_address_is_asked_where_no_daemon_is_at_the_configured_ones(
         }
     }
 }
+
+/// The places of a service that this test set up.
+fn system(socket: &Path, address: &ListenAddr) -> System {
+    System {
+        socket: ListenAddr::Unix(socket.to_owned()),
+        address: address.clone(),
+        state_dir: "/nowhere/system".into(),
+    }
+}
+
+/// A daemon on a Unix socket, as [`daemon_of`] on a port.
+fn daemon_at(path: &Path, state_dir: &str) {
+    let listener = tokio::net::UnixListener::bind(path).expect("a socket");
+    let body = serde_json::json!({ "pid": "1", "ledger": { "state_dir": state_dir } }).to_string();
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        while let Ok((mut connection, _)) = listener.accept().await {
+            let mut head = [0; 4096];
+            let _ = connection.read(&mut head).await;
+            let _ = connection.write_all(answer.as_bytes()).await;
+        }
+    });
+}
+
+#[tokio::test]
+async fn the_own_socket_goes_before_the_systems_and_that_before_the_default_address() {
+    for (own, socket, port, wanted) in [
+        (true, true, true, Some("own")),
+        (false, true, true, Some("socket")),
+        (false, false, true, Some("port")),
+        (false, false, false, None),
+    ] {
+        let folder = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| folder.path().join(name);
+        if own {
+            daemon_at(&at("admin.sock"), "/own");
+        }
+        if socket {
+            daemon_at(&at("system.sock"), "/system");
+        }
+        let address = match port {
+            true => daemon_of("/port").await,
+            false => unheard().await,
+        };
+        let overrides = Overrides {
+            state_dir: Some(folder.path().to_owned()),
+            ..Overrides::default()
+        };
+        let mut place = Whereabouts::find(&overrides, &Env::default()).expect("defaults");
+        place.admin = vec![ListenAddr::Unix(at("admin.sock"))];
+        let system = system(&at("system.sock"), &address);
+
+        let any = first_that_answers(&Asked::Any(place.clone()), &system).await;
+        let named = first_that_answers(&Asked::Ledger(place), &system).await;
+
+        let place_of = |client: Client| match client.address() {
+            found if *found == address => "port",
+            found if *found == system.socket => "socket",
+            _ => "own",
+        };
+        assert_eq!(any.map(place_of), wanted);
+        // Where a ledger is named, no other one's daemon is asked.
+        assert_eq!(named.map(place_of), wanted.filter(|_| own));
+    }
+}
+
+#[test]
+fn the_name_of_this_machine_is_taken_as_its_address() {
+    for (given, wanted) in [
+        ("localhost:8328", "127.0.0.1:8328"),
+        ("http://localhost:1/", "127.0.0.1:1"),
+        ("[::1]:2", "[::1]:2"),
+        ("unix:/a", "unix:/a"),
+    ] {
+        let client = named_client("--admin", given).expect(given);
+        assert_eq!(client.address().to_string(), wanted);
+    }
+    for refused in ["localhost", "example.org:1", "10.0.0.1:1"] {
+        let error = named_client("--admin", refused).expect_err(refused);
+        assert!(error.to_string().contains("--admin"), "{error}");
+    }
+}

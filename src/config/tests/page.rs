@@ -60,13 +60,19 @@ fn the_page_of_the_configuration_lists_each_key_with_its_default_and_text() {
                 "" => "Above all tables".to_owned(),
                 name => format!("`{name}`"),
             };
-            let _ = writeln!(page, "\n## {title}\n\n| key | default | meaning |\n|---|---|---|");
+            let _ = writeln!(
+                page,
+                "\n## {title}\n\n| key | default | meaning |\n|---|---|---|"
+            );
             table = Some(setting.table);
         }
         let example = setting.sample.strip_suffix(" # no default");
         let default = match example {
             Some(example) => format!("none; such as `{}`", cell(example)),
-            None => format!("`{}`", cell(setting.sample.split(" # ").next().unwrap_or_default())),
+            None => format!(
+                "`{}`",
+                cell(setting.sample.split(" # ").next().unwrap_or_default())
+            ),
         };
         let text = setting.text.replace("Restart only.", "**restart**");
         let _ = writeln!(page, "| `{}` | {default} | {} |", setting.key, cell(&text));

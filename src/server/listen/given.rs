@@ -28,7 +28,8 @@ const ADMIN_NAME: &str = "admin";
 pub struct Given {
     /// They stand in for `[listen] proxy`.
     pub proxy: Vec<GivenSocket>,
-    /// They stand in for `[listen] admin`; the socket in the state directory is bound all the same.
+    /// Ports stand in for `[listen] admin`; Unix sockets are beside it, for users who may not enter the state
+    /// directory. The socket in there is bound all the same.
     pub admin: Vec<GivenSocket>,
 }
 
@@ -47,14 +48,14 @@ pub struct GivenError {
     why: String,
 }
 
-/// Hands given sockets to the runtime, with a word on what they stand in for.
+/// Hands given sockets to the runtime, with a word on what they are for.
 pub fn take_over(given: Vec<GivenSocket>, key: &str) -> io::Result<Vec<Bound>> {
     let bound: Vec<Bound> = given
         .into_iter()
         .map(GivenSocket::bound)
         .collect::<io::Result<_>>()?;
     for socket in &bound {
-        tracing::info!(socket = %socket.address(), "a socket was given; it stands in for {key}");
+        tracing::info!(socket = %socket.address(), "a socket was given, for {key}");
     }
     Ok(bound)
 }
@@ -88,6 +89,12 @@ impl Given {
             }
         }
         Ok(given)
+    }
+
+    /// Whether one of them stands in for the configured admin addresses.
+    pub fn has_admin_port(&self) -> bool {
+        let mut given = self.admin.iter();
+        given.any(|socket| matches!(socket, GivenSocket::Tcp(..)))
     }
 }
 

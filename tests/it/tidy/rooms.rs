@@ -31,7 +31,8 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "src/config",
         &[
-            &["env", "errors", "opened", "token", "value"],
+            &["env", "errors", "token", "value"],
+            &["opened"],
             &["key", "rows", "written"],
             &["reader"],
             &["ledger", "listen", "requests", "upstream"],
@@ -89,6 +90,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
                 "app",
                 "check",
                 "compact",
+                "elsewhere",
                 "exec",
                 "explain",
                 "freeze",
@@ -97,6 +99,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
                 "reconcile",
                 "run",
                 "sandbox",
+                "shell_files",
                 "spend",
             ],
             &["caps", "demo", "export"],

@@ -96,7 +96,7 @@ async fn caps_are_set_with_the_same_token_and_nothing_spent_is_forgotten() {
     let alone = alone.await;
     assert!(alone.status.success(), "{}", said(&alone));
     assert!(
-        said(&alone).contains("holds from the next start"),
+        said(&alone).contains("in force from its next start"),
         "{}",
         said(&alone)
     );
