@@ -38,6 +38,7 @@ pub mod sandbox;
 pub mod shell_files;
 pub mod source;
 pub mod spend;
+pub mod status;
 pub mod table;
 pub mod whole_file;
 
@@ -90,6 +91,12 @@ enum Command {
     Key(key::Args),
     /// Run a command that spends as an app, up to a limit, and print what it cost
     Exec(exec::Args),
+    /// Show the running daemon on one screen
+    Status(status::StatusArgs),
+    /// Print spend and trouble in one line, for a prompt or a status bar
+    Line(status::LineArgs),
+    /// Print what a shell sets so that its programs spend through bursar: eval "$(bursar env)"
+    Env(status::EnvArgs),
     /// Show what was spent, by app, day and more
     Spend(spend::Args),
     /// List receipts, newest last
@@ -148,6 +155,9 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
         Some(Command::App(args)) => app::app(&args),
         Some(Command::Key(args)) => key::key(&args),
         Some(Command::Exec(args)) => exec::exec(&args),
+        Some(Command::Status(args)) => status::status(&args),
+        Some(Command::Line(args)) => status::line(&args),
+        Some(Command::Env(args)) => status::env(&args),
         Some(Command::Spend(args)) => spend::spend(&args),
         Some(Command::Receipts(args)) => receipts::receipts(&args),
         Some(Command::Caps(args)) => caps::caps(&args),

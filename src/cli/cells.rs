@@ -4,7 +4,8 @@
 
 use std::fmt::Display;
 
-use crate::ledger::entry::{InDoubt, StateWord};
+use crate::ledger::entry::{EntryId, InDoubt, StateWord};
+use crate::ledger::query::TAIL_CHARS;
 use crate::money::MicroUsd;
 
 /// `settled`, `in_doubt(crash)`.
@@ -29,6 +30,12 @@ pub fn counted(count: impl Display, one: &str, more: &str) -> String {
 /// Milliseconds as `0.143 s`.
 pub fn seconds(ms: u64) -> String {
     format!("{}.{:03} s", ms / 1000, ms % 1000)
+}
+
+/// The end of an entry's id, which names it: ids of one time begin alike.
+pub fn tail(id: &EntryId) -> String {
+    let mut text = id.to_string();
+    text.split_off(text.len().saturating_sub(TAIL_CHARS))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use jiff::tz::TimeZone;
 
 use super::arguments::{state_word, word};
 use super::cells;
+use super::cells::tail;
 use super::error::CliError;
 use super::locate::SourceArgs;
 use super::output::{say, say_document};
@@ -266,15 +267,9 @@ impl Printer {
             tokens(entry.usage),
             cells::amount(entry.billed_micro_usd),
             state_cell(entry),
-            tail(&entry.id.to_string()).to_owned(),
+            tail(&entry.id),
         ]
     }
-}
-
-/// The end of an id, by which `bursar explain` finds it: nothing else of it is its own.
-fn tail(id: &str) -> &str {
-    let at = id.len().saturating_sub(TAIL_CHARS);
-    id.get(at..).unwrap_or(id)
 }
 
 /// `12+34`: input and output.

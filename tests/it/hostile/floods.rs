@@ -174,7 +174,8 @@ async fn floods_leave_memory_small() {
         let peak = peak_kib(&daemon);
         eprintln!(
             "{name}: {count} bytes to the app, peak {peak} KiB ({} more)",
-            peak - last
+            // The kernel adds it up from counters a processor, and may read a page lower.
+            peak.saturating_sub(last)
         );
         last = peak;
         assert!(

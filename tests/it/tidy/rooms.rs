@@ -101,6 +101,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
                 "sandbox",
                 "shell_files",
                 "spend",
+                "status",
             ],
             &["caps", "demo", "export"],
             &["ledger"],

@@ -1,0 +1,357 @@
+//! `bursar status`: the running daemon on one screen. `bursar line`: the same in one line, for a prompt or a status
+//! bar. `bursar env`: what a shell sets so that its programs spend through the daemon.
+//!
+//! Promise: nothing is changed and nothing is bought; a figure that is not known is said to be, and is never 0; no
+//! secret is printed. Without a running daemon the exit code is 1, and what the ledger's files say is shown.
+
+use std::path::PathBuf;
+
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use super::cells::{counted, state, tail};
+use super::daemon::{Question, ask};
+use super::error::CliError;
+use super::locate::SourceArgs;
+use super::output::{remark, say, say_document};
+use super::runtime::block_on;
+use super::source::Source;
+use crate::admin::documents::{
+    EntryDocument, SpendDocument, SpendQuestion, StatusDocument, TrafficStatus,
+};
+use crate::calendar;
+use crate::caps::{CapView, CapsView, Period, Rules};
+use crate::clock::SystemClock;
+use crate::config::ALL_APPS;
+use crate::ledger::entry::StateWord;
+use crate::ledger::query::{EntryView, Filter};
+use crate::screen::shown;
+
+#[derive(Debug, clap::Args)]
+pub struct StatusArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct LineArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct EnvArgs {
+    /// File that holds an app's token; the printed line reads it, and no token is printed
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+/// All that is shown.
+#[derive(Serialize)]
+struct Screen {
+    /// `None`: no daemon answers.
+    daemon: Option<StatusDocument>,
+    today: SpendDocument,
+    caps: CapsView,
+    /// The newest request of today that failed or whose price is in doubt.
+    last_problem: Option<EntryDocument>,
+}
+
+pub fn status(args: &StatusArgs) -> Result<(), CliError> {
+    let zone = TimeZone::system();
+    let (source, screen) = block_on(async {
+        let source = args.source.find().await?;
+        let screen = Screen::read(&source, &zone).await?;
+        Ok::<_, CliError>((source, screen))
+    })?;
+    if args.json {
+        say_document(&screen)?;
+    } else {
+        say(screen.text(&zone))?;
+    }
+    must_run(&source)
+}
+
+pub fn line(args: &LineArgs) -> Result<(), CliError> {
+    let zone = TimeZone::system();
+    let (source, screen) = block_on(async {
+        let source = args.source.find().await?;
+        let screen = Screen::read(&source, &zone).await?;
+        Ok::<_, CliError>((source, screen))
+    })?;
+    say(screen.line())?;
+    must_run(&source)
+}
+
+pub fn env(args: &EnvArgs) -> Result<(), CliError> {
+    let daemon: StatusDocument = block_on(async {
+        match args.source.find().await? {
+            Source::Daemon(client) => ask(&client, &Question::new("/api/status")).await,
+            Source::Journal(state_dir) => Err(not_running(&state_dir)),
+        }
+    })?;
+    let Some(url) = base_url(&daemon) else {
+        return Err(CliError::Failed(format!(
+            "the daemon listens on {} alone, which no variable of a client names",
+            daemon.proxy.join(", ")
+        )));
+    };
+    say(format_args!("export OPENAI_BASE_URL={url}"))?;
+    match (&args.token_file, daemon.anonymous) {
+        (Some(file), _) => {
+            let file = file.display().to_string().replace('\'', "'\\''");
+            say(format_args!("export OPENAI_API_KEY=\"$(cat '{file}')\""))
+        }
+        // Clients refuse to start without one.
+        (None, true) => say("export OPENAI_API_KEY=none"),
+        (None, false) => {
+            remark(
+                "bursar: callers need a token: `bursar app add NAME >FILE` makes one, and \
+                 `bursar env --token-file FILE` names it",
+            );
+            Ok(())
+        }
+    }
+}
+
+fn must_run(source: &Source) -> Result<(), CliError> {
+    match source {
+        Source::Daemon(_) => Ok(()),
+        Source::Journal(state_dir) => Err(not_running(state_dir)),
+    }
+}
+
+fn not_running(state_dir: &std::path::Path) -> CliError {
+    CliError::Failed(format!(
+        "no daemon answers; the ledger in {} is not in use. Start `bursar run`, or the system service: \
+         systemctl start bursar",
+        state_dir.display()
+    ))
+}
+
+/// The first address that a client can be given.
+fn base_url(daemon: &StatusDocument) -> Option<String> {
+    let mut ports = daemon.proxy.iter();
+    let port = ports.find(|address| !address.starts_with("unix:"))?;
+    Some(format!("http://{port}/v1"))
+}
+
+// === impl Screen ===
+
+impl Screen {
+    async fn read(source: &Source, zone: &TimeZone) -> Result<Self, CliError> {
+        let now_ms = SystemClock::shared().wall_ms();
+        let since_ms = calendar::midnight_ms(now_ms, zone);
+        let today = SpendQuestion {
+            since_ms,
+            until_ms: None,
+            by: Vec::new(),
+            // A zone without a name cannot be sent to a daemon; nothing is grouped by day here.
+            zone: match zone.iana_name() {
+                Some(_) => zone.clone(),
+                None => TimeZone::UTC,
+            },
+        };
+        let daemon = match source {
+            Source::Daemon(client) => Some(ask(client, &Question::new("/api/status")).await?),
+            Source::Journal(_) => None,
+        };
+        let mut last: Option<EntryView> = None;
+        for state in [StateWord::Failed, StateWord::InDoubt] {
+            let filter = Filter {
+                since_ms,
+                state: Some(state),
+                ..Filter::default()
+            };
+            let newest = source.receipts(&filter, 1).await?.entries.pop();
+            last = last
+                .into_iter()
+                .chain(newest)
+                .max_by_key(|entry| entry.at_ms);
+        }
+        Ok(Self {
+            daemon,
+            today: source.spend(&today).await?,
+            caps: source.caps(&Rules::none(), now_ms).await?,
+            last_problem: last.map(EntryDocument),
+        })
+    }
+
+    fn text(&self, zone: &TimeZone) -> String {
+        let mut lines: Vec<(&str, String)> = Vec::new();
+        if let Some(daemon) = &self.daemon {
+            lines.extend(daemon_lines(daemon));
+        }
+        let total = &self.today.total;
+        let unknown = match total.in_doubt + total.unreported {
+            0 => String::new(),
+            _ => format!(
+                "; not in it: {} in doubt, {} unreported",
+                total.in_doubt, total.unreported
+            ),
+        };
+        let requests = counted(total.requests, "request", "requests");
+        let billed = total.billed_micro_usd;
+        lines.push(("today", format!("{billed} over {requests}{unknown}")));
+        for frozen in &self.caps.frozen {
+            let app = frozen.app.as_deref().unwrap_or("all apps");
+            let since = calendar::shown(frozen.since_ms, zone);
+            lines.push(("FROZEN", format!("{app}, since {since}: bursar thaw")));
+        }
+        for cap in &self.caps.caps {
+            lines.push(("cap", cap_line(cap)));
+        }
+        if let Some(daemon) = &self.daemon {
+            lines.extend(ledger_lines(daemon));
+        }
+        let problem = self.last_problem.as_ref().map(|problem| {
+            let entry = &problem.0;
+            format!(
+                "{} {} {} {}: bursar explain {}",
+                calendar::shown(entry.at_ms, zone),
+                shown(&entry.app),
+                entry.operation,
+                state(entry.state.word(), entry.state.reason()),
+                tail(&entry.id)
+            )
+        });
+        lines.push((
+            "last error",
+            problem.unwrap_or_else(|| "none today".to_owned()),
+        ));
+        let lines = lines.into_iter();
+        let lines: Vec<String> = lines
+            .map(|(name, text)| format!("{name:<12}{text}"))
+            .collect();
+        lines.join("\n")
+    }
+
+    /// `$1.230000 today of $50.000000, 2 in doubt, FROZEN, held back: balance`
+    fn line(&self) -> String {
+        let total = &self.today.total;
+        let mut caps = self.caps.caps.iter();
+        let day = caps.find(|cap| cap.scope == ALL_APPS && cap.period == Period::Day);
+        let of = day.map(|cap| format!(" of {}", cap.limit));
+        let mut parts = vec![format!(
+            "{} today{}",
+            total.billed_micro_usd,
+            of.unwrap_or_default()
+        )];
+        if total.in_doubt > 0 {
+            parts.push(format!("{} in doubt", total.in_doubt));
+        }
+        if !self.caps.frozen.is_empty() {
+            parts.push("FROZEN".to_owned());
+        }
+        match &self.daemon {
+            None => parts.push("not running".to_owned()),
+            Some(daemon) => {
+                let held_back = &daemon.traffic.held_back_by;
+                if !held_back.is_empty() {
+                    parts.push(format!("held back: {}", held_back.join(" ")));
+                }
+                if !daemon.ledger.writable {
+                    parts.push("ledger not writable".to_owned());
+                }
+            }
+        }
+        parts.join(", ")
+    }
+}
+
+fn daemon_lines(daemon: &StatusDocument) -> Vec<(&'static str, String)> {
+    let minutes = daemon.uptime_s / 60;
+    let up = match minutes / 60 {
+        0 => format!("{minutes} min"),
+        hours => format!("{hours} h {} min", minutes % 60),
+    };
+    let doing = if daemon.draining {
+        "stopping"
+    } else {
+        "running"
+    };
+    let url = base_url(daemon).unwrap_or_else(|| daemon.proxy.join(", "));
+    let callers = match daemon.anonymous {
+        true => "any local process may spend: bursar app add NAME ends that",
+        false => "a token is needed",
+    };
+    vec![
+        (
+            "bursar",
+            format!(
+                "{} {doing} for {up}, process {}",
+                daemon.version, daemon.pid
+            ),
+        ),
+        ("base URL", format!("{url} ({callers})")),
+        ("service", shown(&daemon.upstream).into_owned()),
+        ("", held_back(daemon)),
+        ("queue", queue(&daemon.traffic)),
+    ]
+}
+
+/// What the service lacks for requests to go on.
+fn held_back(daemon: &StatusDocument) -> String {
+    let causes = daemon.traffic.held_back_by.iter();
+    let causes: Vec<&str> = causes
+        .map(|cause| match cause.as_str() {
+            "balance" => "the balance is empty",
+            "key" => "it refuses the key",
+            "upstream" => "it cannot be reached",
+            other => other,
+        })
+        .collect();
+    match causes.as_slice() {
+        [] => "nothing holds requests back".to_owned(),
+        causes => format!("{}; one request at a time probes it", causes.join(", ")),
+    }
+}
+
+fn queue(traffic: &TrafficStatus) -> String {
+    let limit = |limit: i64, unit: &str| match limit {
+        0 => format!("no limit {unit}"),
+        limit => format!("{limit} {unit}"),
+    };
+    format!(
+        "{} waiting, {} at the service ({}, {})",
+        traffic.waiting,
+        traffic.at_service,
+        limit(traffic.in_flight_limit, "at once"),
+        limit(traffic.per_minute_limit, "a minute")
+    )
+}
+
+fn cap_line(cap: &CapView) -> String {
+    format!(
+        "{} {}: {} of {} spent, {} held, {} left",
+        cap.scope, cap.period, cap.spent, cap.limit, cap.held, cap.left
+    )
+}
+
+fn ledger_lines(daemon: &StatusDocument) -> Vec<(&'static str, String)> {
+    let ledger = &daemon.ledger;
+    let state = match &ledger.unavailable {
+        Some(why) => format!("NOT WRITABLE: {}", shown(why)),
+        None if ledger.adding_up => "writable, its sums are being added up".to_owned(),
+        None => "writable".to_owned(),
+    };
+    let mebibytes = ledger.journal_bytes.div_ceil(1 << 20);
+    let mut lines = vec![(
+        "ledger",
+        format!("{}: {state}, {mebibytes} MiB", shown(&ledger.state_dir)),
+    )];
+    if let Some(count) = daemon.in_doubt.filter(|count| *count > 0) {
+        let entries = counted(count, "entry", "entries");
+        let text = format!("{entries} in all: bursar receipts --state in-doubt");
+        lines.push(("in doubt", text));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! The screen and the line, from figures of a daemon.
+
+use super::*;
+use crate::admin::documents::{LedgerStatus, sample};
+
+/// What is wrong with a daemon.
+type Trouble = fn(&mut StatusDocument);
+
+fn screen(daemon: Option<StatusDocument>) -> Screen {
+    let asked = SpendQuestion {
+        since_ms: None,
+        until_ms: None,
+        by: Vec::new(),
+        zone: TimeZone::UTC,
+    };
+    Screen {
+        daemon,
+        today: SpendDocument::new(&asked, crate::ledger::query::Spend::default()),
+        caps: CapsView {
+            time_zone: None,
+            caps: Vec::new(),
+            frozen: Vec::new(),
+            waiting: 0,
+        },
+        last_problem: None,
+    }
+}
+
+fn daemon() -> StatusDocument {
+    StatusDocument {
+        version: "0.1.0".to_owned(),
+        pid: 7,
+        uptime_s: 3 * 3600 + 120,
+        proxy: vec![
+            "unix:/run/bursar.sock".to_owned(),
+            "127.0.0.1:8327".to_owned(),
+        ],
+        upstream: "https://service.example".to_owned(),
+        ledger: LedgerStatus {
+            state_dir: "/s".to_owned(),
+            writable: true,
+            ..LedgerStatus::default()
+        },
+        ..StatusDocument::default()
+    }
+}
+
+#[test]
+fn each_trouble_of_a_daemon_stands_on_the_screen_and_in_the_line() {
+    let troubles: [(Trouble, &str, &str); 4] = [
+        (|_| {}, "nothing holds requests back", "$0.000000 today"),
+        (
+            |daemon| daemon.traffic.held_back_by = vec!["balance".to_owned()],
+            "the balance is empty; one request at a time probes it",
+            "$0.000000 today, held back: balance",
+        ),
+        (
+            |daemon| {
+                daemon.ledger.writable = false;
+                daemon.ledger.unavailable = Some("the disk is full".to_owned());
+            },
+            "NOT WRITABLE: the disk is full",
+            "$0.000000 today, ledger not writable",
+        ),
+        (
+            |daemon| daemon.in_doubt = Some(2),
+            "2 entries in all: bursar receipts --state in-doubt",
+            "$0.000000 today",
+        ),
+    ];
+    for (trouble, on_screen, in_line) in troubles {
+        let mut daemon = daemon();
+        trouble(&mut daemon);
+        let screen = screen(Some(daemon));
+        let text = screen.text(&TimeZone::UTC);
+        assert!(text.contains(on_screen), "{text}");
+        assert_eq!(screen.line(), in_line);
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}
+
+#[test]
+fn the_address_to_paste_is_a_port_with_the_path_of_its_routes() {
+    let text = screen(Some(daemon())).text(&TimeZone::UTC);
+    assert!(
+        text.contains("http://127.0.0.1:8327/v1 (a token is needed)"),
+        "{text}"
+    );
+    assert!(
+        text.contains("0.1.0 running for 3 h 2 min, process 7"),
+        "{text}"
+    );
+    assert_eq!(screen(None).line(), "$0.000000 today, not running");
+}
+
+#[test]
+fn the_newest_problem_is_shown_with_the_command_that_explains_it() {
+    let mut screen = screen(Some(daemon()));
+    let entry = sample::entry(&serde_json::json!({}));
+    let wanted = format!("bursar explain {}", tail(&entry.id));
+    screen.last_problem = Some(EntryDocument(entry));
+    assert!(screen.text(&TimeZone::UTC).contains(&wanted));
+}
