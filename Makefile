@@ -47,13 +47,14 @@ tidy-report: ## lines, files, circles of files, type names that stand twice
 test: ## everything CI runs: layout, clippy, Rust tests, systemd unit, OpenAI SDKs, promtool
 	@scripts/test.sh
 
-test-all: ## test, with the slow tests, reference scorers, the supply chain and the demos of a release build
+test-all: ## test, with the slow tests, reference scorers, the supply chain, the demos of a release build and the packages
 	@scripts/setup-native.sh
 	@scripts/deny.sh
 	cargo build --workspace --locked --release
 	$(TARGET)/release/bursar demo --once
 	$(TARGET)/release/bursar demo --compare --once
 	@IGNORED=1 scripts/test.sh
+	@scripts/test-package.sh
 
 torture: ## a thousand kills, every call to the disk failing, 2000 power cuts, 20 million steps of the model check
 	@scripts/setup-native.sh

@@ -97,7 +97,7 @@ must "" systemctl enable --now bursar.socket bursar-admin.socket bursar.service
 must "active" systemctl is-active bursar.service
 
 say "use: an app, a request, its receipt"
-must "" sh -c 'bursar app add nightly | grep -o "bursar-[A-Za-z0-9_-]*" | tail -n 1 >/srv/token && test -s /srv/token'
+must "" sh -c 'bursar app add nightly >/srv/token && test -s /srv/token'
 inside tee /srv/ask >/dev/null <<'ASK'
 #!/bin/sh
 exec curl -sS -o /dev/null -w '%{http_code}\n' --max-time 30 http://127.0.0.1:8327/v1/chat/completions \
@@ -121,8 +121,9 @@ sort "$work/answers" | uniq -c
 asked=$(($(wc -l <"$work/answers") + 1))
 must "\"requests\":" bursar spend --json
 inside bursar ledger verify --state-dir /var/lib/bursar || die "the ledger is not whole"
-counted=$(inside bursar receipts --all --json 2>/dev/null | grep -c '"settled"' || true)
-say "$asked requests, $counted receipts"
+counted=$(inside bursar spend --json | grep -o '"requests":[0-9]*' | head -n 1)
+[ "$counted" = "\"requests\":$asked" ] || die "$asked requests were answered, and the ledger has $counted"
+say "$asked requests, all of them in the ledger"
 
 say "a reload with a bad file fails, and says why"
 must "" sh -c 'cp /etc/bursar/config.toml /srv/config.toml && echo "nonsense = 1" >>/etc/bursar/config.toml'
