@@ -16,6 +16,7 @@ use crate::admin::change::AppsDocument;
 use crate::admin::documents::ErrorDocument;
 use crate::config::ListenAddr;
 use crate::ledger::state_dir::Directory;
+use crate::screen::shown;
 
 /// How long a question may take that has a daemon read its journal, or ask the service.
 const QUESTION_DEADLINE: Duration = Duration::from_secs(60);
@@ -62,13 +63,20 @@ pub async fn document<T: DeserializeOwned>(
     }
     // As where no daemon runs: the words say it all.
     if let Ok(ErrorDocument { detail }) = serde_json::from_slice(&body) {
-        return Err(CliError::Failed(detail));
+        return Err(CliError::Failed(shown_lines(&detail)));
     }
     let said = String::from_utf8_lossy(&body).trim().to_owned();
     Err(CliError::Failed(format!(
-        "the daemon at {} answered {status}: {said}",
-        client.address()
+        "the daemon at {} answered {status}: {}",
+        client.address(),
+        shown_lines(&said)
     )))
+}
+
+/// The words of whatever answered, line by line, for a person's terminal.
+fn shown_lines(text: &str) -> String {
+    let lines: Vec<_> = text.lines().map(shown).collect();
+    lines.join("\n")
 }
 
 /// The apps that a daemon knows.

@@ -182,6 +182,15 @@ impl SourceArgs {
         self.journal(&asked, system).await
     }
 
+    /// The daemon that was named, else the first whose socket answers: one that other programs may be sent to. Behind
+    /// a port any user of this machine may listen.
+    pub async fn find_trusted(&self) -> Result<Option<Client>, CliError> {
+        match self.asked()? {
+            Asked::Daemon(client) => Ok(Some(client)),
+            asked => Ok(first_at_a_socket(&asked, &System::installed()).await),
+        }
+    }
+
     /// For long listings and for following: the files, unless a daemon was named or it has files that cannot be
     /// read here.
     pub async fn find_files(&self) -> Result<Source, CliError> {
@@ -387,6 +396,19 @@ async fn first_that_answers(asked: &Asked, system: &System) -> Option<Client> {
         }
     }
     found.map(|(client, _)| client)
+}
+
+/// The first daemon that answers at a socket of a user who may be believed.
+async fn first_at_a_socket(asked: &Asked, system: &System) -> Option<Client> {
+    for address in asked.sockets(system) {
+        let client = socket_client(address, LOOK_DEADLINE);
+        if let Ok(answer) = client.get("/api/status").await
+            && answer.status.is_success()
+        {
+            return Some(client);
+        }
+    }
+    None
 }
 
 fn has_journal(state_dir: &Path) -> bool {

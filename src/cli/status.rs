@@ -2,7 +2,9 @@
 //! bar. `bursar env`: what a shell sets so that its programs spend through the daemon.
 //!
 //! Promise: nothing is changed and nothing is bought; a figure that is not known is said to be, and is never 0; no
-//! secret is printed. Without a running daemon the exit code is 1, and what the ledger's files say is shown.
+//! secret is printed. Without a running daemon the exit code is 1, and what the ledger's files say is shown. What a
+//! shell is given to run holds an address and a file's name, and no text of a daemon; a daemon that was only found at a
+//! port, where any user may listen, gets no app's requests, and no port gets a token.
 
 use std::path::PathBuf;
 
@@ -10,6 +12,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::cells::{counted, state, tail};
+use super::client::Client;
 use super::daemon::{Question, ask};
 use super::error::CliError;
 use super::locate::SourceArgs;
@@ -19,10 +22,11 @@ use super::source::Source;
 use crate::admin::documents::{
     EntryDocument, SpendDocument, SpendQuestion, StatusDocument, TrafficStatus,
 };
+use crate::admin::runs;
 use crate::calendar;
 use crate::caps::{CapView, CapsView, Period, Rules};
 use crate::clock::SystemClock;
-use crate::config::ALL_APPS;
+use crate::config::{ALL_APPS, ListenAddr};
 use crate::ledger::entry::StateWord;
 use crate::ledger::query::{EntryView, Filter};
 use crate::screen::shown;
@@ -90,9 +94,20 @@ pub fn line(args: &LineArgs) -> Result<(), CliError> {
 
 pub fn env(args: &EnvArgs) -> Result<(), CliError> {
     let daemon: StatusDocument = block_on(async {
-        match args.source.find().await? {
-            Source::Daemon(client) => ask(&client, &Question::new("/api/status")).await,
-            Source::Journal(state_dir) => Err(not_running(&state_dir)),
+        match args.source.find_trusted().await? {
+            Some(client) if args.token_file.is_some() && is_port(&client) => {
+                Err(CliError::usage(format_args!(
+                    "{} is a port, where any user of this machine may listen, and no app's token goes to one: name \
+                     the daemon's socket, --admin unix:/PATH, or its --state-dir DIR",
+                    client.address()
+                )))
+            }
+            Some(client) => ask(&client, &Question::new("/api/status")).await,
+            None => Err(CliError::Failed(
+                "no daemon answers at a socket of this user's or of the system service (group bursar-read). One \
+                 that is known to be bursar at a port can be named: --admin 127.0.0.1:8328"
+                    .to_owned(),
+            )),
         }
     })?;
     let Some(url) = base_url(&daemon) else {
@@ -134,11 +149,18 @@ fn not_running(state_dir: &std::path::Path) -> CliError {
     ))
 }
 
-/// The first address that a client can be given.
+fn is_port(client: &Client) -> bool {
+    matches!(client.address(), ListenAddr::Tcp(_))
+}
+
+/// The first address that a client can be given. It is written anew from what was read: a shell runs this, and what
+/// answered at a port may be no daemon.
 fn base_url(daemon: &StatusDocument) -> Option<String> {
-    let mut ports = daemon.proxy.iter();
-    let port = ports.find(|address| !address.starts_with("unix:"))?;
-    Some(format!("http://{port}/v1"))
+    let proxy = daemon.proxy.iter();
+    let proxy: Vec<ListenAddr> = proxy
+        .filter_map(|address| ListenAddr::parse(address).ok())
+        .collect();
+    runs::base_url(&proxy).map(|url| format!("{url}/v1"))
 }
 
 // === impl Screen ===
@@ -226,7 +248,7 @@ impl Screen {
         ));
         let lines = lines.into_iter();
         let lines: Vec<String> = lines
-            .map(|(name, text)| format!("{name:<12}{text}"))
+            .map(|(name, text)| format!("{name:<12}{}", shown(&text)))
             .collect();
         lines.join("\n")
     }
@@ -260,7 +282,7 @@ impl Screen {
                 }
             }
         }
-        parts.join(", ")
+        shown(&parts.join(", ")).into_owned()
     }
 }
 

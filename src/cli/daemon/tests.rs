@@ -60,3 +60,8 @@ async fn an_order_whose_answer_cannot_be_read_was_carried_out() {
         assert!(words.contains(wanted), "{words}");
     }
 }
+
+#[test]
+fn the_words_of_whatever_answered_are_no_control_of_the_terminal() {
+    assert_eq!(shown_lines("a\u{1b}]0;x\u{7}\nb"), "a\\u{1b}]0;x\\u{7}\nb");
+}

@@ -130,6 +130,7 @@ async fn the_own_socket_goes_before_the_systems_and_that_before_the_default_addr
         let system = system(&at("system.sock"), &address);
 
         let any = first_that_answers(&Asked::Any(place.clone()), &system).await;
+        let trusted = first_at_a_socket(&Asked::Any(place.clone()), &system).await;
         let named = first_that_answers(&Asked::Ledger(place), &system).await;
 
         let place_of = |client: Client| match client.address() {
@@ -138,6 +139,9 @@ async fn the_own_socket_goes_before_the_systems_and_that_before_the_default_addr
             _ => "own",
         };
         assert_eq!(any.map(place_of), wanted);
+        // Behind a port any user may listen.
+        let at_socket = wanted.filter(|wanted| *wanted != "port");
+        assert_eq!(trusted.map(place_of), at_socket);
         // Where a ledger is named, no other one's daemon is asked.
         assert_eq!(named.map(place_of), wanted.filter(|_| own));
     }

@@ -1,5 +1,7 @@
 //! The screen and the line, from figures of a daemon.
 
+use clap::Parser;
+
 use super::*;
 use crate::admin::documents::{LedgerStatus, sample};
 
@@ -102,4 +104,60 @@ fn the_newest_problem_is_shown_with_the_command_that_explains_it() {
     let wanted = format!("bursar explain {}", tail(&entry.id));
     screen.last_problem = Some(EntryDocument(entry));
     assert!(screen.text(&TimeZone::UTC).contains(&wanted));
+}
+
+#[test]
+fn a_shell_is_given_nothing_but_an_address_whatever_answered() {
+    for (proxy, wanted) in [
+        (vec!["127.0.0.1:1/$(touch /tmp/x)"], None),
+        (vec!["127.0.0.1:1; touch /tmp/x"], None),
+        (vec!["127.0.0.1:1\ntouch /tmp/x"], None),
+        (
+            vec!["127.0.0.1:1`id`", "unix:/a", "[::1]:2"],
+            Some("http://[::1]:2/v1"),
+        ),
+        (vec!["0.0.0.0:3"], Some("http://127.0.0.1:3/v1")),
+    ] {
+        let daemon = StatusDocument {
+            proxy: proxy.iter().map(ToString::to_string).collect(),
+            ..daemon()
+        };
+        assert_eq!(base_url(&daemon).as_deref(), wanted, "{proxy:?}");
+    }
+}
+
+#[test]
+fn no_text_of_a_daemon_reaches_the_terminal_as_its_control() {
+    let mut daemon = daemon();
+    daemon.version = "\u{1b}]0;x\u{7}".to_owned();
+    daemon.proxy = vec!["\u{1b}[2J".to_owned()];
+    daemon.traffic.held_back_by = vec!["\u{1b}[31m".to_owned()];
+    let screen = screen(Some(daemon));
+    for text in [screen.text(&TimeZone::UTC), screen.line()] {
+        assert!(
+            !text.contains('\u{1b}') && !text.contains('\u{7}'),
+            "{text:?}"
+        );
+    }
+}
+
+/// `bursar env` with nothing around it.
+#[derive(Parser)]
+struct EnvLine {
+    #[command(flatten)]
+    args: EnvArgs,
+}
+
+#[test]
+fn no_token_is_pointed_at_a_port() {
+    let typed = [
+        "env",
+        "--admin",
+        "127.0.0.1:1",
+        "--token-file",
+        "/nowhere/token",
+    ];
+    let refused = env(&EnvLine::parse_from(typed).args).expect_err("a port");
+    assert!(matches!(refused, CliError::Usage(_)), "{refused}");
+    assert!(refused.to_string().contains("no app's token"), "{refused}");
 }
