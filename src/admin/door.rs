@@ -44,8 +44,8 @@ pub fn admit(
         Method::POST if may_change => Ok(()),
         _ => Err(AdminRefusal {
             status: StatusCode::METHOD_NOT_ALLOWED,
-            text: "Everything here is read with GET or HEAD. Changes take the socket in the state \
-                   directory: use the command line.",
+            text: "Everything here is read with GET or HEAD. Changes take a Unix socket and root or the \
+                   daemon's own user: use the command line, with sudo for the system service.",
         }),
     }
 }

@@ -67,18 +67,23 @@ pub fn caps(args: &Args) -> Result<(), CliError> {
     let now_ms = SystemClock::shared().wall_ms();
     let view = block_on(async {
         let source = args.source.find().await?;
-        // A daemon has its own rules; the files alone have none.
-        let rules = match &source {
-            Source::Daemon(_) => Rules::none(),
-            Source::Journal(_) => rules(&args.source)?,
-        };
-        source.caps(&rules, now_ms).await
+        view(&source, &args.source, now_ms).await
     })?;
     if args.json {
         say_document(&view)
     } else {
         say(report(&view))
     }
+}
+
+/// What each cap has left.
+pub async fn view(source: &Source, args: &SourceArgs, now_ms: u64) -> Result<CapsView, CliError> {
+    // A daemon has its own rules; the files alone have none.
+    let rules = match source {
+        Source::Daemon(_) => Rules::none(),
+        Source::Journal(_) => rules(args)?,
+    };
+    source.caps(&rules, now_ms).await
 }
 
 fn raise(asked: &RaiseArgs) -> Result<(), CliError> {

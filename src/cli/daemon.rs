@@ -155,4 +155,4 @@ pub fn with_fate_of_order(error: CliError) -> CliError {
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-pub(super) use tests::answering;
+pub(super) use tests::{answering, answering_at};

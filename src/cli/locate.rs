@@ -13,6 +13,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::process::geteuid;
 use serde::Deserialize;
 
 use super::client::{ANSWER_DEADLINE, Client, ClientError};
@@ -75,8 +76,7 @@ enum Asked {
 
 /// Where the system service is, as its units and the package have it.
 struct System {
-    /// `systemd/bursar-admin.socket`
-    socket: ListenAddr,
+    sockets: Vec<ListenAddr>,
     address: ListenAddr,
     state_dir: PathBuf,
 }
@@ -85,8 +85,14 @@ struct System {
 
 impl System {
     fn installed() -> Self {
+        // `systemd/bursar-admin.socket`, for readers. Where that is not enabled root may enter the directory.
+        let mut sockets = vec!["/run/bursar-admin.sock"];
+        sockets.extend(geteuid().is_root().then_some("/var/lib/bursar/admin.sock"));
+        let sockets = sockets
+            .into_iter()
+            .map(|path| ListenAddr::Unix(path.into()));
         Self {
-            socket: ListenAddr::Unix("/run/bursar-admin.sock".into()),
+            sockets: sockets.collect(),
             address: ListenAddr::DEFAULT_ADMIN,
             state_dir: "/var/lib/bursar".into(),
         }
@@ -103,24 +109,33 @@ impl Asked {
         }
     }
 
+    /// Whether it is one of the daemon's whose ledger is meant first.
+    fn is_own(&self, address: &ListenAddr) -> bool {
+        self.place()
+            .is_some_and(|place| place.admin.contains(address))
+    }
+
     /// The sockets at which the daemon may answer, the own one first.
     fn sockets(&self, system: &System) -> Vec<ListenAddr> {
         let own = self.place().into_iter().flat_map(|place| &place.admin);
         let own = own.filter(|address| matches!(address, ListenAddr::Unix(_)));
-        let system = matches!(self, Self::Any(_)).then_some(&system.socket);
+        let system: &[ListenAddr] = match self {
+            Self::Any(_) => &system.sockets,
+            Self::Daemon(_) | Self::Ledger(_) => &[],
+        };
         own.chain(system).cloned().collect()
     }
 
-    /// The ports at which it may answer a reader.
+    /// The ports at which it may answer a reader. Where one ledger is meant there are none: another's daemon may be
+    /// at its port.
     fn ports(&self, system: &System) -> Vec<ListenAddr> {
-        let own = self.place().into_iter().flat_map(|place| &place.admin);
-        let own = own.filter(|address| matches!(address, ListenAddr::Tcp(_)));
-        let mut ports: Vec<ListenAddr> = match self {
-            Self::Any(_) => own.cloned().collect(),
-            // Where one ledger is meant, another's daemon may be at its port.
-            Self::Daemon(_) | Self::Ledger(_) => Vec::new(),
+        let Self::Any(place) = self else {
+            return Vec::new();
         };
-        if matches!(self, Self::Any(_)) && !ports.contains(&system.address) {
+        let own = place.admin.iter();
+        let own = own.filter(|address| matches!(address, ListenAddr::Tcp(_)));
+        let mut ports: Vec<ListenAddr> = own.cloned().collect();
+        if !ports.contains(&system.address) {
             ports.push(system.address.clone());
         }
         ports
@@ -168,18 +183,11 @@ impl LedgerArgs {
 impl SourceArgs {
     /// The daemon that was named, else the first that answers, else the files.
     pub async fn find(&self) -> Result<Source, CliError> {
-        self.find_beside(&System::installed()).await
-    }
-
-    async fn find_beside(&self, system: &System) -> Result<Source, CliError> {
-        let asked = self.asked()?;
-        if let Asked::Daemon(client) = asked {
-            return Ok(Source::Daemon(client));
+        let (asked, system) = (self.asked()?, System::installed());
+        match answering(&asked, &system).await {
+            Some(client) => Ok(Source::Daemon(client)),
+            None => self.journal(&asked, &system).await,
         }
-        if let Some(client) = first_that_answers(&asked, system).await {
-            return Ok(Source::Daemon(client));
-        }
-        self.journal(&asked, system).await
     }
 
     /// The daemon that was named, else the first whose socket answers: one that other programs may be sent to. Behind
@@ -187,25 +195,22 @@ impl SourceArgs {
     pub async fn find_trusted(&self) -> Result<Option<Client>, CliError> {
         match self.asked()? {
             Asked::Daemon(client) => Ok(Some(client)),
-            asked => Ok(first_at_a_socket(&asked, &System::installed()).await),
+            asked => {
+                let sockets = asked.sockets(&System::installed());
+                Ok(first_that_answers(&asked, &sockets).await?)
+            }
         }
     }
 
     /// For long listings and for following: the files, unless a daemon was named or it has files that cannot be
     /// read here.
     pub async fn find_files(&self) -> Result<Source, CliError> {
-        let system = System::installed();
-        let asked = self.asked()?;
-        match asked {
-            Asked::Daemon(client) => return Ok(Source::Daemon(client)),
-            Asked::Ledger(_) => {}
-            Asked::Any(ref place) => {
-                if let Some(client) = first_that_answers(&asked, &system).await
-                    && !place.admin.contains(client.address())
-                {
-                    return Ok(Source::Daemon(client));
-                }
-            }
+        let (asked, system) = (self.asked()?, System::installed());
+        if !matches!(asked, Asked::Ledger(_))
+            && let Some(client) = answering(&asked, &system).await
+            && !asked.is_own(client.address())
+        {
+            return Ok(Source::Daemon(client));
         }
         self.journal(&asked, &system).await
     }
@@ -241,17 +246,13 @@ impl SourceArgs {
     /// The daemon that was named, else the one whose socket answers, for a reader one at a port, else the files. A
     /// daemon that is there and does not answer is an error: it must not be taken for none.
     pub async fn keeper(&self, right: Right) -> Result<Keeper, CliError> {
-        self.keeper_beside(right, &System::installed()).await
-    }
-
-    async fn keeper_beside(&self, right: Right, system: &System) -> Result<Keeper, CliError> {
-        let asked = self.asked()?;
+        let (asked, system) = (self.asked()?, System::installed());
         let place = match &asked {
             Asked::Daemon(daemon) => {
                 let address = daemon.address();
                 if right == Right::Change && matches!(address, ListenAddr::Tcp(_)) {
                     return Err(CliError::usage(format_args!(
-                        "--admin {address}: changes take the daemon's socket: --admin unix:/…/admin.sock, or \
+                        "{address} is a port, and changes take the daemon's socket: --admin unix:/…/admin.sock, or \
                          --state-dir DIR"
                     )));
                 }
@@ -259,8 +260,11 @@ impl SourceArgs {
             }
             Asked::Ledger(place) | Asked::Any(place) => place,
         };
-        for address in asked.sockets(system) {
-            let is_own = place.admin.contains(&address);
+        for address in asked.sockets(&system) {
+            // A user who may not enter the system service's socket can still read elsewhere. A change would go into
+            // a ledger that this daemon does not have, unless the configuration names that ledger.
+            let is_passed_by =
+                !asked.is_own(&address) && (right == Right::Look || place.state_dir_in_file);
             let daemon = socket_client(address, ANSWER_DEADLINE);
             match daemon.get("/api/apps").await {
                 Ok(answer) if answer.status.is_success() => return Ok(Keeper::Daemon(daemon)),
@@ -273,13 +277,12 @@ impl SourceArgs {
                 }
                 // No daemon: the files are ours if the lock is.
                 Err(error) if error.means_no_daemon() => {}
-                // The system service's socket is for a group that this user may not be in.
-                Err(error) if !is_own && error.means_forbidden() => {}
+                Err(error) if is_passed_by && error.means_forbidden() => {}
                 Err(error) => return Err(not_asked(error, &place.state_dir)),
             }
         }
         if right == Right::Look {
-            for address in asked.ports(system) {
+            for address in asked.ports(&system) {
                 let daemon = Client::new(address).answering_within(LOOK_DEADLINE);
                 if ledger_of(&daemon).await.is_some() {
                     remark(format_args!(
@@ -340,7 +343,7 @@ fn named_client(by: &str, address: &str) -> Result<Client, CliError> {
 /// Speaks to a socket of root's (systemd opened it, or root's daemon), of this user's own, or, for root, of the user
 /// whose directory it lies in: that of the system service, which exists only while it runs.
 fn socket_client(address: ListenAddr, deadline: Duration) -> Client {
-    let own = rustix::process::geteuid();
+    let own = geteuid();
     let mut users = vec![0, own.as_raw()];
     if let (true, ListenAddr::Unix(path)) = (own.is_root(), &address) {
         let directory = path.parent().map(std::fs::metadata);
@@ -351,11 +354,31 @@ fn socket_client(address: ListenAddr, deadline: Duration) -> Client {
         .of_users(users)
 }
 
-/// The first daemon that answers a reader. One that was found at a port is named, and so is a second one.
-async fn first_that_answers(asked: &Asked, system: &System) -> Option<Client> {
+/// The daemon that was named, else the first that answers a reader. One of the own ledger that hangs is reported: its
+/// files are there.
+async fn answering(asked: &Asked, system: &System) -> Option<Client> {
+    if let Asked::Daemon(client) = asked {
+        return Some(client.clone());
+    }
+    let places = [asked.sockets(system), asked.ports(system)].concat();
+    first_that_answers(asked, &places)
+        .await
+        .unwrap_or_else(|silence| {
+            remark(format_args!(
+                "bursar: {silence}; this is read from its files"
+            ));
+            None
+        })
+}
+
+/// The first daemon that answers at these addresses. One that was found at a port is named, and so is a second
+/// one. An error: the own daemon is there and does not answer.
+async fn first_that_answers(
+    asked: &Asked,
+    addresses: &[ListenAddr],
+) -> Result<Option<Client>, ClientError> {
     let mut found: Option<(Client, String)> = None;
-    let sockets = asked.sockets(system);
-    for address in sockets.iter().chain(&asked.ports(system)) {
+    for address in addresses {
         let deadline = match found {
             Some(_) => SECOND_DEADLINE,
             None => LOOK_DEADLINE,
@@ -384,31 +407,18 @@ async fn first_that_answers(asked: &Asked, system: &System) -> Option<Client> {
                     ));
                 }
             }
-            // Whatever keeps it from answering, its files are there.
-            (Err(error), None) if error.means_silence() => {
-                remark(format_args!("bursar: {error}; this is read from its files"));
-                return None;
+            (Err(error), None) if error.means_silence() && asked.is_own(address) => {
+                return Err(error);
             }
-            (Err(error), None) if matches!(error, ClientError::Peer { .. }) => {
+            (Err(error), None)
+                if error.means_silence() || matches!(error, ClientError::Peer { .. }) =>
+            {
                 remark(format_args!("bursar: {error}"));
             }
             (Err(_), _) => {}
         }
     }
-    found.map(|(client, _)| client)
-}
-
-/// The first daemon that answers at a socket of a user who may be believed.
-async fn first_at_a_socket(asked: &Asked, system: &System) -> Option<Client> {
-    for address in asked.sockets(system) {
-        let client = socket_client(address, LOOK_DEADLINE);
-        if let Ok(answer) = client.get("/api/status").await
-            && answer.status.is_success()
-        {
-            return Some(client);
-        }
-    }
-    None
+    Ok(found.map(|(client, _)| client))
 }
 
 fn has_journal(state_dir: &Path) -> bool {

@@ -7,10 +7,13 @@
 //! port, where any user may listen, gets no app's requests, and no port gets a token.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use serde::Serialize;
+use tokio::time::timeout;
 
+use super::caps;
 use super::cells::{counted, state, tail};
 use super::client::Client;
 use super::daemon::{Question, ask};
@@ -24,12 +27,15 @@ use crate::admin::documents::{
 };
 use crate::admin::runs;
 use crate::calendar;
-use crate::caps::{CapView, CapsView, Period, Rules};
+use crate::caps::{CapView, CapsView, Period};
 use crate::clock::SystemClock;
 use crate::config::{ALL_APPS, ListenAddr};
 use crate::ledger::entry::StateWord;
 use crate::ledger::query::{EntryView, Filter};
 use crate::screen::shown;
+
+/// A prompt is not kept waiting by a daemon that hangs.
+const LINE_DEADLINE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
@@ -55,41 +61,65 @@ pub struct EnvArgs {
     source: SourceArgs,
 }
 
-/// All that is shown.
+/// The figures of both.
 #[derive(Serialize)]
 struct Screen {
     /// `None`: no daemon answers.
     daemon: Option<StatusDocument>,
     today: SpendDocument,
     caps: CapsView,
+}
+
+/// `bursar status --json`.
+#[derive(Serialize)]
+struct Whole<'a> {
+    #[serde(flatten)]
+    screen: &'a Screen,
     /// The newest request of today that failed or whose price is in doubt.
     last_problem: Option<EntryDocument>,
 }
 
 pub fn status(args: &StatusArgs) -> Result<(), CliError> {
     let zone = TimeZone::system();
-    let (source, screen) = block_on(async {
+    let (source, screen, last) = block_on(async {
         let source = args.source.find().await?;
-        let screen = Screen::read(&source, &zone).await?;
-        Ok::<_, CliError>((source, screen))
+        let screen = Screen::read(&source, &args.source, &zone).await?;
+        let last = last_problem(&source, &zone).await?;
+        Ok::<_, CliError>((source, screen, last))
     })?;
     if args.json {
-        say_document(&screen)?;
+        say_document(&Whole {
+            screen: &screen,
+            last_problem: last.map(EntryDocument),
+        })?;
     } else {
-        say(screen.text(&zone))?;
+        say(screen.text(last.as_ref(), &zone))?;
     }
-    must_run(&source)
+    match source {
+        Source::Daemon(_) => Ok(()),
+        Source::Journal(state_dir) => Err(CliError::Failed(format!(
+            "no daemon answers; the figures are from the files of {}. Where none runs: `bursar run`, or the system \
+             service: systemctl start bursar",
+            state_dir.display()
+        ))),
+    }
 }
 
 pub fn line(args: &LineArgs) -> Result<(), CliError> {
     let zone = TimeZone::system();
-    let (source, screen) = block_on(async {
-        let source = args.source.find().await?;
-        let screen = Screen::read(&source, &zone).await?;
-        Ok::<_, CliError>((source, screen))
+    let screen = block_on(async {
+        let read = async {
+            let source = args.source.find().await?;
+            Screen::read(&source, &args.source, &zone).await
+        };
+        let late = |_| CliError::Failed("no answer in time; `bursar status` says more".to_owned());
+        timeout(LINE_DEADLINE, read).await.map_err(late)?
     })?;
     say(screen.line())?;
-    must_run(&source)
+    match screen.daemon {
+        Some(_) => Ok(()),
+        None => Err(CliError::Said),
+    }
 }
 
 pub fn env(args: &EnvArgs) -> Result<(), CliError> {
@@ -134,21 +164,6 @@ pub fn env(args: &EnvArgs) -> Result<(), CliError> {
     }
 }
 
-fn must_run(source: &Source) -> Result<(), CliError> {
-    match source {
-        Source::Daemon(_) => Ok(()),
-        Source::Journal(state_dir) => Err(not_running(state_dir)),
-    }
-}
-
-fn not_running(state_dir: &std::path::Path) -> CliError {
-    CliError::Failed(format!(
-        "no daemon answers; the ledger in {} is not in use. Start `bursar run`, or the system service: \
-         systemctl start bursar",
-        state_dir.display()
-    ))
-}
-
 fn is_port(client: &Client) -> bool {
     matches!(client.address(), ListenAddr::Tcp(_))
 }
@@ -166,11 +181,10 @@ fn base_url(daemon: &StatusDocument) -> Option<String> {
 // === impl Screen ===
 
 impl Screen {
-    async fn read(source: &Source, zone: &TimeZone) -> Result<Self, CliError> {
+    async fn read(source: &Source, args: &SourceArgs, zone: &TimeZone) -> Result<Self, CliError> {
         let now_ms = SystemClock::shared().wall_ms();
-        let since_ms = calendar::midnight_ms(now_ms, zone);
         let today = SpendQuestion {
-            since_ms,
+            since_ms: calendar::midnight_ms(now_ms, zone),
             until_ms: None,
             by: Vec::new(),
             // A zone without a name cannot be sent to a daemon; nothing is grouped by day here.
@@ -183,28 +197,14 @@ impl Screen {
             Source::Daemon(client) => Some(ask(client, &Question::new("/api/status")).await?),
             Source::Journal(_) => None,
         };
-        let mut last: Option<EntryView> = None;
-        for state in [StateWord::Failed, StateWord::InDoubt] {
-            let filter = Filter {
-                since_ms,
-                state: Some(state),
-                ..Filter::default()
-            };
-            let newest = source.receipts(&filter, 1).await?.entries.pop();
-            last = last
-                .into_iter()
-                .chain(newest)
-                .max_by_key(|entry| entry.at_ms);
-        }
         Ok(Self {
             daemon,
             today: source.spend(&today).await?,
-            caps: source.caps(&Rules::none(), now_ms).await?,
-            last_problem: last.map(EntryDocument),
+            caps: caps::view(source, args, now_ms).await?,
         })
     }
 
-    fn text(&self, zone: &TimeZone) -> String {
+    fn text(&self, last_problem: Option<&EntryView>, zone: &TimeZone) -> String {
         let mut lines: Vec<(&str, String)> = Vec::new();
         if let Some(daemon) = &self.daemon {
             lines.extend(daemon_lines(daemon));
@@ -231,8 +231,7 @@ impl Screen {
         if let Some(daemon) = &self.daemon {
             lines.extend(ledger_lines(daemon));
         }
-        let problem = self.last_problem.as_ref().map(|problem| {
-            let entry = &problem.0;
+        let problem = last_problem.map(|entry| {
             format!(
                 "{} {} {} {}: bursar explain {}",
                 calendar::shown(entry.at_ms, zone),
@@ -271,7 +270,7 @@ impl Screen {
             parts.push("FROZEN".to_owned());
         }
         match &self.daemon {
-            None => parts.push("not running".to_owned()),
+            None => parts.push("no daemon answers".to_owned()),
             Some(daemon) => {
                 let held_back = &daemon.traffic.held_back_by;
                 if !held_back.is_empty() {
@@ -284,6 +283,23 @@ impl Screen {
         }
         shown(&parts.join(", ")).into_owned()
     }
+}
+
+/// The newest request of today that failed or whose price is in doubt.
+async fn last_problem(source: &Source, zone: &TimeZone) -> Result<Option<EntryView>, CliError> {
+    let since_ms = calendar::midnight_ms(SystemClock::shared().wall_ms(), zone);
+    let mut last: Option<EntryView> = None;
+    for state in [StateWord::Failed, StateWord::InDoubt] {
+        let filter = Filter {
+            since_ms,
+            state: Some(state),
+            ..Filter::default()
+        };
+        let newest = source.receipts(&filter, 1).await?.entries.pop();
+        let both = last.into_iter().chain(newest);
+        last = both.max_by_key(|entry| entry.at_ms);
+    }
+    Ok(last)
 }
 
 fn daemon_lines(daemon: &StatusDocument) -> Vec<(&'static str, String)> {

@@ -1,8 +1,8 @@
 //! Daemons of other releases.
 
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, UnixListener};
 
 use super::*;
 use crate::admin::documents::{ReceiptsDocument, SpendDocument};
@@ -12,18 +12,35 @@ use crate::config::ListenAddr;
 pub async fn answering(body: &str) -> ListenAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
-    let answer = format!(
-        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    );
+    let answer = answer_of(body);
     tokio::spawn(async move {
-        while let Ok((mut connection, _)) = listener.accept().await {
-            let mut head = [0; 4096];
-            let _ = connection.read(&mut head).await;
-            let _ = connection.write_all(answer.as_bytes()).await;
+        while let Ok((connection, _)) = listener.accept().await {
+            give(&answer, connection).await;
         }
     });
     ListenAddr::Tcp(address)
+}
+
+/// The same at a Unix socket.
+pub fn answering_at(path: &Path, body: &str) {
+    let listener = UnixListener::bind(path).expect("a socket");
+    let answer = answer_of(body);
+    tokio::spawn(async move {
+        while let Ok((connection, _)) = listener.accept().await {
+            give(&answer, connection).await;
+        }
+    });
+}
+
+fn answer_of(body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
+}
+
+async fn give(answer: &str, mut to: impl AsyncRead + AsyncWrite + Unpin) {
+    let mut head = [0; 4096];
+    let _ = to.read(&mut head).await;
+    let _ = to.write_all(answer.as_bytes()).await;
 }
 
 #[tokio::test]

@@ -2,14 +2,17 @@
 
 use tokio::net::TcpListener;
 
-use super::super::daemon::answering;
+use super::super::daemon::{answering as answering_on_port, answering_at};
 use super::*;
 
 /// A daemon of another release: it says which ledger it has, and nothing else as this one would.
 async fn daemon_of(state_dir: &str) -> ListenAddr {
-    let body =
-        serde_json::json!({ "pid": "1", "ledger": { "state_dir": state_dir, "commits": null } });
-    answering(&body.to_string()).await
+    answering_on_port(&status_of(state_dir)).await
+}
+
+fn status_of(state_dir: &str) -> String {
+    let ledger = serde_json::json!({ "state_dir": state_dir, "commits": null });
+    serde_json::json!({ "pid": "1", "ledger": ledger }).to_string()
 }
 
 /// A port of loopback without a listener.
@@ -74,33 +77,6 @@ async fn the_default_address_is_asked_where_no_daemon_is_at_the_configured_ones(
     }
 }
 
-/// The places of a service that this test set up.
-fn system(socket: &Path, address: &ListenAddr) -> System {
-    System {
-        socket: ListenAddr::Unix(socket.to_owned()),
-        address: address.clone(),
-        state_dir: "/nowhere/system".into(),
-    }
-}
-
-/// A daemon on a Unix socket, as [`daemon_of`] on a port.
-fn daemon_at(path: &Path, state_dir: &str) {
-    let listener = tokio::net::UnixListener::bind(path).expect("a socket");
-    let body = serde_json::json!({ "pid": "1", "ledger": { "state_dir": state_dir } }).to_string();
-    let answer = format!(
-        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    tokio::spawn(async move {
-        use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        while let Ok((mut connection, _)) = listener.accept().await {
-            let mut head = [0; 4096];
-            let _ = connection.read(&mut head).await;
-            let _ = connection.write_all(answer.as_bytes()).await;
-        }
-    });
-}
-
 #[tokio::test]
 async fn the_own_socket_goes_before_the_systems_and_that_before_the_default_address() {
     for (own, socket, port, wanted) in [
@@ -112,10 +88,10 @@ async fn the_own_socket_goes_before_the_systems_and_that_before_the_default_addr
         let folder = tempfile::tempdir().expect("a directory");
         let at = |name: &str| folder.path().join(name);
         if own {
-            daemon_at(&at("admin.sock"), "/own");
+            answering_at(&at("admin.sock"), &status_of("/own"));
         }
         if socket {
-            daemon_at(&at("system.sock"), "/system");
+            answering_at(&at("system.sock"), &status_of("/system"));
         }
         let address = match port {
             true => daemon_of("/port").await,
@@ -127,15 +103,21 @@ async fn the_own_socket_goes_before_the_systems_and_that_before_the_default_addr
         };
         let mut place = Whereabouts::find(&overrides, &Env::default()).expect("defaults");
         place.admin = vec![ListenAddr::Unix(at("admin.sock"))];
-        let system = system(&at("system.sock"), &address);
+        let system = System {
+            sockets: vec![ListenAddr::Unix(at("system.sock"))],
+            address: address.clone(),
+            state_dir: "/nowhere/system".into(),
+        };
 
-        let any = first_that_answers(&Asked::Any(place.clone()), &system).await;
-        let trusted = first_at_a_socket(&Asked::Any(place.clone()), &system).await;
-        let named = first_that_answers(&Asked::Ledger(place), &system).await;
+        let asked = Asked::Any(place.clone());
+        let any = answering(&asked, &system).await;
+        let trusted = first_that_answers(&asked, &asked.sockets(&system)).await;
+        let trusted = trusted.expect("none hangs");
+        let named = answering(&Asked::Ledger(place), &system).await;
 
         let place_of = |client: Client| match client.address() {
             found if *found == address => "port",
-            found if *found == system.socket => "socket",
+            found if system.sockets.contains(found) => "socket",
             _ => "own",
         };
         assert_eq!(any.map(place_of), wanted);

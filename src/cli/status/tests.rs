@@ -24,7 +24,6 @@ fn screen(daemon: Option<StatusDocument>) -> Screen {
             frozen: Vec::new(),
             waiting: 0,
         },
-        last_problem: None,
     }
 }
 
@@ -74,7 +73,7 @@ fn each_trouble_of_a_daemon_stands_on_the_screen_and_in_the_line() {
         let mut daemon = daemon();
         trouble(&mut daemon);
         let screen = screen(Some(daemon));
-        let text = screen.text(&TimeZone::UTC);
+        let text = screen.text(None, &TimeZone::UTC);
         assert!(text.contains(on_screen), "{text}");
         assert_eq!(screen.line(), in_line);
         for line in text.lines() {
@@ -85,7 +84,7 @@ fn each_trouble_of_a_daemon_stands_on_the_screen_and_in_the_line() {
 
 #[test]
 fn the_address_to_paste_is_a_port_with_the_path_of_its_routes() {
-    let text = screen(Some(daemon())).text(&TimeZone::UTC);
+    let text = screen(Some(daemon())).text(None, &TimeZone::UTC);
     assert!(
         text.contains("http://127.0.0.1:8327/v1 (a token is needed)"),
         "{text}"
@@ -94,16 +93,15 @@ fn the_address_to_paste_is_a_port_with_the_path_of_its_routes() {
         text.contains("0.1.0 running for 3 h 2 min, process 7"),
         "{text}"
     );
-    assert_eq!(screen(None).line(), "$0.000000 today, not running");
+    assert_eq!(screen(None).line(), "$0.000000 today, no daemon answers");
 }
 
 #[test]
 fn the_newest_problem_is_shown_with_the_command_that_explains_it() {
-    let mut screen = screen(Some(daemon()));
     let entry = sample::entry(&serde_json::json!({}));
     let wanted = format!("bursar explain {}", tail(&entry.id));
-    screen.last_problem = Some(EntryDocument(entry));
-    assert!(screen.text(&TimeZone::UTC).contains(&wanted));
+    let text = screen(Some(daemon())).text(Some(&entry), &TimeZone::UTC);
+    assert!(text.contains(&wanted), "{text}");
 }
 
 #[test]
@@ -133,7 +131,7 @@ fn no_text_of_a_daemon_reaches_the_terminal_as_its_control() {
     daemon.proxy = vec!["\u{1b}[2J".to_owned()];
     daemon.traffic.held_back_by = vec!["\u{1b}[31m".to_owned()];
     let screen = screen(Some(daemon));
-    for text in [screen.text(&TimeZone::UTC), screen.line()] {
+    for text in [screen.text(None, &TimeZone::UTC), screen.line()] {
         assert!(
             !text.contains('\u{1b}') && !text.contains('\u{7}'),
             "{text:?}"

@@ -101,10 +101,9 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
                 "sandbox",
                 "shell_files",
                 "spend",
-                "status",
             ],
             &["caps", "demo", "export"],
-            &["ledger"],
+            &["ledger", "status"],
         ],
     ),
     (
