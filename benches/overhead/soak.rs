@@ -69,13 +69,19 @@ const SHARE: f64 = 0.05;
 const COUNT_SLACK: f64 = 4.0;
 
 /// The minute that the last one is compared with is the sixth part of all: of 30 the fifth.
-const PART: usize = 6;
+const PART: u32 = 6;
+
+fn compared_with(minutes: u32) -> u32 {
+    minutes.div_ceil(PART)
+}
 
 /// CPU is the median of so many minutes, this one the last.
 const SMOOTHED: usize = 3;
 
-/// Time for connections to close.
+/// Time for connections to close; and in a minute that is compared, for those to the service, which bursar keeps for
+/// 55 s (`src/proxy/upstream/connections.rs`): how many a burst has left says nothing about growth.
 const SETTLE: Duration = Duration::from_millis(500);
+const REST: Duration = Duration::from_secs(65);
 
 const FIGURES: [Figure; 4] = [
     Figure {
@@ -144,7 +150,8 @@ pub async fn soak(
         let load = open_loop(address, pace, meter);
         let burst = at_once(address, Ask::JSON, BURST_CONNECTIONS, Duration::ZERO, meter);
         let (measured, burst) = tokio::try_join!(load, burst)?;
-        sleep(SETTLE).await;
+        let is_compared = number == minutes || number == compared_with(minutes);
+        sleep(if is_compared { REST } else { SETTLE }).await;
         keys += measured.answers + burst.answers;
         let errors = measured.errors + burst.errors;
         if errors > 0 {
@@ -181,7 +188,8 @@ impl Soaked {
     /// The minute that the last one is compared with, and the last one; counted from 0.
     fn compared(&self) -> Option<(usize, usize)> {
         let last = self.minutes.len().checked_sub(1)?;
-        Some((self.minutes.len().div_ceil(PART) - 1, last))
+        let minutes = u32::try_from(self.minutes.len()).ok()?;
+        Some((compared_with(minutes) as usize - 1, last))
     }
 
     fn smoothed(&self, at: usize, of: fn(&Minute) -> f64) -> Option<f64> {
