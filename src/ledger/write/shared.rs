@@ -39,12 +39,12 @@ pub struct SharedWriter {
 struct Seat {
     /// `None`: it has stopped.
     writer: Option<Box<Writer>>,
-    pace: Pace,
+    pace: DiskPace,
 }
 
 /// How fast the disk is.
 #[derive(Debug, Default)]
-struct Pace {
+struct DiskPace {
     /// Moving mean of what a batch takes.
     typical: Duration,
     /// When a batch took far too long, on the monotonic clock.
@@ -57,7 +57,7 @@ impl SharedWriter {
     pub fn new(hub: Arc<Hub>, writer: Writer) -> Self {
         let seat = Seat {
             writer: Some(Box::new(writer)),
-            pace: Pace::default(),
+            pace: DiskPace::default(),
         };
         Self {
             hub,
@@ -156,9 +156,9 @@ fn in_place<T>(write: impl FnOnce() -> T) -> T {
     }
 }
 
-// === impl Pace ===
+// === impl DiskPace ===
 
-impl Pace {
+impl DiskPace {
     fn is_fast(&self, now: Duration) -> bool {
         let stalls = |stalled_at| now.saturating_sub(stalled_at) < STALL_PAUSE;
         self.typical <= SLOW && !self.stalled_at.is_some_and(stalls)

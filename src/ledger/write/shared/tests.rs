@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::{Pace, SLOW, STALL, STALL_PAUSE};
+use super::{DiskPace, SLOW, STALL, STALL_PAUSE};
 use crate::ledger::fixtures::{Bench, begin, intent};
 use crate::ledger::{Ledger, LedgerError, LedgerOptions, OnCommit};
 
@@ -106,7 +106,7 @@ async fn a_panic_of_the_task_that_writes_stops_the_ledger_and_leaves_no_sender_w
 #[test]
 fn a_slow_disk_is_waited_for_by_the_thread_until_it_is_fast_again() {
     let now = Duration::from_secs(60);
-    let mut pace = Pace::default();
+    let mut pace = DiskPace::default();
 
     pace.note(now, SLOW * 4);
     assert!(pace.is_fast(now), "once is not often");
@@ -123,7 +123,7 @@ fn a_slow_disk_is_waited_for_by_the_thread_until_it_is_fast_again() {
 #[test]
 fn a_disk_that_stalls_holds_a_task_up_once_a_second_at_most() {
     let now = Duration::from_secs(60);
-    let mut pace = Pace::default();
+    let mut pace = DiskPace::default();
 
     pace.note(now, STALL * 2);
     for _ in 0..100 {
