@@ -77,8 +77,6 @@ async fn show(screen: &Screen, world: &World, folder: &Folder) -> Result<(), Cli
     screen
         .heading("bursar demo: the service's sandbox, and bursar in front of it, in one process")?;
     say("")?;
-    screen.fact("base URL", world.places.base_url())?;
-    screen.fact("try it", world.places.curl())?;
     screen.fact(
         "files",
         format_args!("{} (removed at the end)", folder.path().display()),
