@@ -19,7 +19,7 @@ pub enum LedgerError {
     #[error("the state directory {} is not safe to use: {why}", path.display())]
     UnsafeDir { path: PathBuf, why: String },
 
-    #[error("cannot use {}: {source}", path.display())]
+    #[error("cannot use {}: {source}{}", path.display(), way_out(source))]
     Io {
         path: PathBuf,
         source: Arc<io::Error>,
@@ -48,6 +48,16 @@ pub enum LedgerError {
 
     #[error("entry {id} has an intent already: take a new entry id for each request")]
     DuplicateEntry { id: EntryId },
+}
+
+/// What helps where this user may not.
+fn way_out(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => {
+            ": it is another user's; use sudo, or name another with --state-dir DIR"
+        }
+        _ => "",
+    }
 }
 
 // === impl LedgerError ===
