@@ -3,6 +3,8 @@
 //! Promise: integers and exact decimals; what is billed, what is held for prices that are not known and
 //! what is reserved for requests under way stand apart.
 
+use std::path::Path;
+
 use jiff::tz::TimeZone;
 
 use super::arguments::usd;
@@ -16,7 +18,7 @@ use super::runtime::block_on;
 use super::source::Source;
 use super::table::TextTable;
 use crate::admin::orders::RaiseOrder;
-use crate::apps::{Apps, Declared};
+use crate::apps::{self, Declared, rules_of};
 use crate::calendar;
 use crate::caps::{CapsView, Orders, Period, Rules};
 use crate::clock::SystemClock;
@@ -81,7 +83,7 @@ pub async fn view(source: &Source, args: &SourceArgs, now_ms: u64) -> Result<Cap
     // A daemon has its own rules; the files alone have none.
     let rules = match source {
         Source::Daemon(_) => Rules::none(),
-        Source::Journal(_) => rules(args)?,
+        Source::Journal(state_dir) => rules(args, state_dir)?,
     };
     source.caps(&rules, now_ms).await
 }
@@ -92,7 +94,7 @@ fn raise(asked: &RaiseArgs) -> Result<(), CliError> {
     let source = block_on(asked.source.find_to_order())?;
     let rules = match &source {
         Source::Daemon(_) => Rules::none(),
-        Source::Journal(_) => rules(&asked.source)?,
+        Source::Journal(state_dir) => rules(&asked.source, state_dir)?,
     };
     let to = match asked.to_usd {
         Some(to) => to,
@@ -158,13 +160,11 @@ fn tighter(view: &CapsView, app: Option<&str>, period: Period, to: MicroUsd) -> 
     caps.collect()
 }
 
-fn rules(source: &SourceArgs) -> Result<Rules, CliError> {
+/// Of the configuration, and of the apps that were added to this ledger, which have caps of their own.
+fn rules(source: &SourceArgs, state_dir: &Path) -> Result<Rules, CliError> {
     let whereabouts = source.ledger.whereabouts()?;
-    let declared = Declared::from(&whereabouts);
-    // Only read: those that were added have caps of their own.
-    let apps = Apps::open(&whereabouts.state_dir, declared);
-    let apps = apps.map_err(|error| CliError::Failed(error.to_string()))?;
-    Ok(apps.cap_rules(&whereabouts.caps))
+    let table = apps::read(state_dir, &Declared::from(&whereabouts))?;
+    Ok(rules_of(&table, &whereabouts.caps))
 }
 
 fn period(text: &str) -> Result<Period, String> {

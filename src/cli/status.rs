@@ -31,7 +31,7 @@ use crate::caps::{CapView, CapsView, Period};
 use crate::clock::SystemClock;
 use crate::config::{ALL_APPS, ListenAddr};
 use crate::ledger::entry::StateWord;
-use crate::ledger::query::{EntryView, Filter};
+use crate::ledger::query::{EntryView, Filter, GroupBy};
 use crate::screen::shown;
 
 /// A prompt is not kept waiting by a daemon that hangs.
@@ -95,14 +95,7 @@ pub fn status(args: &StatusArgs) -> Result<(), CliError> {
     } else {
         say(screen.text(last.as_ref(), &zone))?;
     }
-    match source {
-        Source::Daemon(_) => Ok(()),
-        Source::Journal(state_dir) => Err(CliError::Failed(format!(
-            "no daemon answers; the figures are from the files of {}. Where none runs: `bursar run`, or the system \
-             service: systemctl start bursar",
-            state_dir.display()
-        ))),
-    }
+    source.must_be_daemon()
 }
 
 pub fn line(args: &LineArgs) -> Result<(), CliError> {
@@ -168,6 +161,20 @@ fn is_port(client: &Client) -> bool {
     matches!(client.address(), ListenAddr::Tcp(_))
 }
 
+/// What was spent since midnight.
+pub fn today(by: Vec<GroupBy>, now_ms: u64, zone: &TimeZone) -> SpendQuestion {
+    SpendQuestion {
+        since_ms: calendar::midnight_ms(now_ms, zone),
+        until_ms: None,
+        by,
+        // A zone without a name cannot be sent to a daemon; nothing is grouped by day.
+        zone: match zone.iana_name() {
+            Some(_) => zone.clone(),
+            None => TimeZone::UTC,
+        },
+    }
+}
+
 /// The first address that a client can be given. It is written anew from what was read: a shell runs this, and what
 /// answered at a port may be no daemon.
 fn base_url(daemon: &StatusDocument) -> Option<String> {
@@ -183,16 +190,7 @@ fn base_url(daemon: &StatusDocument) -> Option<String> {
 impl Screen {
     async fn read(source: &Source, args: &SourceArgs, zone: &TimeZone) -> Result<Self, CliError> {
         let now_ms = SystemClock::shared().wall_ms();
-        let today = SpendQuestion {
-            since_ms: calendar::midnight_ms(now_ms, zone),
-            until_ms: None,
-            by: Vec::new(),
-            // A zone without a name cannot be sent to a daemon; nothing is grouped by day here.
-            zone: match zone.iana_name() {
-                Some(_) => zone.clone(),
-                None => TimeZone::UTC,
-            },
-        };
+        let today = today(Vec::new(), now_ms, zone);
         let daemon = match source {
             Source::Daemon(client) => Some(ask(client, &Question::new("/api/status")).await?),
             Source::Journal(_) => None,
@@ -334,7 +332,7 @@ fn daemon_lines(daemon: &StatusDocument) -> Vec<(&'static str, String)> {
 }
 
 /// What the service lacks for requests to go on.
-fn held_back(daemon: &StatusDocument) -> String {
+pub fn held_back(daemon: &StatusDocument) -> String {
     let causes = daemon.traffic.held_back_by.iter();
     let causes: Vec<&str> = causes
         .map(|cause| match cause.as_str() {
@@ -345,12 +343,12 @@ fn held_back(daemon: &StatusDocument) -> String {
         })
         .collect();
     match causes.as_slice() {
-        [] => "nothing holds requests back".to_owned(),
+        [] => "nothing holds requests back: key, balance, connection".to_owned(),
         causes => format!("{}; one request at a time probes it", causes.join(", ")),
     }
 }
 
-fn queue(traffic: &TrafficStatus) -> String {
+pub fn queue(traffic: &TrafficStatus) -> String {
     let limit = |limit: i64, unit: &str| match limit {
         0 => format!("no limit {unit}"),
         limit => format!("{limit} {unit}"),

@@ -15,6 +15,7 @@ mod damage;
 mod demo;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod disk;
+mod doctor;
 mod door;
 mod exec;
 mod explain;
@@ -39,6 +40,7 @@ mod receipts;
 mod reconcile;
 mod retries;
 mod sandbox_program;
+mod screens;
 mod secrets;
 mod service_unit;
 mod shaping;

@@ -102,8 +102,9 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
                 "shell_files",
                 "spend",
             ],
-            &["caps", "demo", "export"],
+            &["caps", "demo", "doctor", "export"],
             &["ledger", "status"],
+            &["top"],
         ],
     ),
     (
