@@ -54,7 +54,7 @@ pub enum LedgerError {
 fn way_out(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::PermissionDenied => {
-            ": it is another user's; use sudo, or name another with --state-dir DIR"
+            ": use sudo, or name another directory with --state-dir DIR"
         }
         _ => "",
     }
