@@ -28,6 +28,7 @@ use super::documents::{
 use super::explain::Explanation;
 use super::failure::Failure;
 use super::page::{self, Status};
+use super::query::ReceiptsQuestion;
 use super::reconcile::{self, Figure, Reconciliation};
 use super::runs::{self, RunBody};
 use super::shared::Admin;
@@ -35,7 +36,7 @@ use super::{door, query};
 use crate::calendar;
 use crate::config::ListenAddr;
 use crate::ledger::LedgerError;
-use crate::ledger::query::{Spend, find, list, window};
+use crate::ledger::query::{Filter, FoundBy, Listing, Spend, find, list, window};
 use crate::ledger::reconcile::compare;
 use crate::protocol::routes::{Lookup, RouteTable};
 use crate::telemetry::exposition;
@@ -198,8 +199,25 @@ async fn api_receipts(
     via: Via,
     asked: &str,
 ) -> Result<ReceiptsDocument, Failure> {
-    let filter = query::receipts(asked)?;
-    let listing = read(admin, move |state_dir| list(state_dir, &filter)).await?;
+    let ReceiptsQuestion { filter, id_part } = query::receipts(asked)?;
+    let listing = read(admin, move |state_dir| {
+        let Some(part) = id_part else {
+            return list(state_dir, &filter).map(Some);
+        };
+        let found = find(state_dir, &part)?;
+        match found.by {
+            Some(FoundBy::Id | FoundBy::Tail | FoundBy::Prefix) if !found.candidates.is_empty() => {
+                Ok(None)
+            }
+            Some(FoundBy::Id | FoundBy::Tail | FoundBy::Prefix) => {
+                let id = found.entries.first().map(|entry| entry.id);
+                list(state_dir, &Filter { id, ..filter }).map(Some)
+            }
+            // Of another kind: no id ends so.
+            Some(FoundBy::Key | FoundBy::RequestId) | None => Ok(Some(Listing::default())),
+        }
+    });
+    let listing = listing.await?.ok_or_else(query::ambiguous_id)?;
     let receipts = ReceiptsDocument::from(listing);
     Ok(match via {
         Via::Owner => receipts,
