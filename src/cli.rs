@@ -4,8 +4,8 @@
 //! 0 done, 1 failed, 2 usage, 78 configuration. `--json` output only ever gains fields. A reader
 //! that closes the pipe is no mistake.
 //!
-//! This file reads the line and hands it to its command. Below it, lowest first: `cells` `client` `table` < `error`
-//! < `output` `daemon` `runtime` < `arguments` `source` (what a command reads) < `locate` (which daemon or
+//! This file reads the line and hands it to its command. Below it, lowest first: `cells` `client` `look` < `table` <
+//! `error` < `output` `daemon` `runtime` < `csv` < `entry_csv` `focus` `arguments` `source` (what a command reads) < `locate` (which daemon or
 //! directory) < the commands.
 
 pub mod app;
@@ -15,19 +15,23 @@ pub mod cells;
 pub mod check;
 pub mod client;
 pub mod compact;
+pub mod csv;
 pub mod daemon;
 #[cfg(feature = "sandbox")]
 pub mod demo;
 #[cfg(not(feature = "sandbox"))]
 mod elsewhere;
+pub mod entry_csv;
 pub mod error;
 pub mod exec;
 pub mod explain;
 pub mod export;
+pub mod focus;
 pub mod freeze;
 pub mod key;
 pub mod ledger;
 pub mod locate;
+pub mod look;
 pub mod output;
 pub mod receipts;
 pub mod reconcile;

@@ -13,14 +13,17 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use rustix::process::geteuid;
 use serde::Deserialize;
 
+use super::arguments::zone;
 use super::client::{ANSWER_DEADLINE, Client, ClientError};
-use super::daemon::{ANSWER_BYTES_MAX, not_asked};
+use super::daemon::{ANSWER_BYTES_MAX, Question, ask, not_asked};
 use super::error::CliError;
 use super::output::remark;
 use super::source::Source;
+use crate::caps::CapsView;
 use crate::config::{
     BURSAR_ADMIN, BURSAR_CONFIG, BURSAR_STATE_DIR, Env, ListenAddr, Overrides, Whereabouts,
 };
@@ -213,6 +216,23 @@ impl SourceArgs {
             return Ok(Source::Daemon(client));
         }
         self.journal(&asked, &system).await
+    }
+
+    /// The zone that was named, else that of the caps, so that a day of each command is one of theirs; else this
+    /// machine's.
+    pub async fn zone(&self, source: &Source, named: Option<&str>) -> Result<TimeZone, CliError> {
+        let of_caps = match source {
+            _ if named.is_some() => None,
+            Source::Daemon(client) => {
+                let view: CapsView = ask(client, &Question::new("/api/caps")).await?;
+                view.time_zone.and_then(|name| TimeZone::get(&name).ok())
+            }
+            Source::Journal(_) => Some(self.ledger.whereabouts()?.caps.time_zone),
+        };
+        match of_caps {
+            Some(zone) if !zone.is_unknown() => Ok(zone),
+            _ => zone(named),
+        }
     }
 
     /// The files of a ledger that is there: the own one's, else the system service's where this user may read them.

@@ -13,12 +13,15 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use tokio::time::timeout;
 
+use super::arguments::{Form, FormArgs};
 use super::caps;
 use super::cells::{counted, state, tail};
 use super::client::Client;
+use super::csv;
 use super::daemon::{Question, ask};
 use super::error::CliError;
 use super::locate::SourceArgs;
+use super::look::{Ink, Look};
 use super::output::{remark, say, say_document};
 use super::runtime::block_on;
 use super::source::Source;
@@ -34,14 +37,16 @@ use crate::ledger::entry::StateWord;
 use crate::ledger::query::{EntryView, Filter};
 use crate::screen::shown;
 
+/// Width of a label with its gap.
+const LABEL: usize = 12;
+
 /// A prompt is not kept waiting by a daemon that hangs.
 const LINE_DEADLINE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
     #[command(flatten)]
     source: SourceArgs,
 }
@@ -80,20 +85,21 @@ struct Whole<'a> {
 }
 
 pub fn status(args: &StatusArgs) -> Result<(), CliError> {
-    let zone = TimeZone::system();
-    let (source, screen, last) = block_on(async {
+    let (source, zone, screen, last) = block_on(async {
         let source = args.source.find().await?;
+        let zone = args.source.zone(&source, None).await?;
         let screen = Screen::read(&source, &args.source, &zone).await?;
         let last = last_problem(&source, &zone).await?;
-        Ok::<_, CliError>((source, screen, last))
+        Ok::<_, CliError>((source, zone, screen, last))
     })?;
-    if args.json {
-        say_document(&Whole {
-            screen: &screen,
-            last_problem: last.map(EntryDocument),
-        })?;
-    } else {
-        say(screen.text(last.as_ref(), &zone))?;
+    let whole = |last: Option<EntryView>| Whole {
+        screen: &screen,
+        last_problem: last.map(EntryDocument),
+    };
+    match args.form.form() {
+        Form::Json => say_document(&whole(last))?,
+        Form::Csv => csv::say_members(&whole(last))?,
+        Form::Text(look) => say(screen.text(last.as_ref(), &zone, &look))?,
     }
     match source {
         Source::Daemon(_) => Ok(()),
@@ -106,10 +112,10 @@ pub fn status(args: &StatusArgs) -> Result<(), CliError> {
 }
 
 pub fn line(args: &LineArgs) -> Result<(), CliError> {
-    let zone = TimeZone::system();
     let screen = block_on(async {
         let read = async {
             let source = args.source.find().await?;
+            let zone = args.source.zone(&source, None).await?;
             Screen::read(&source, &args.source, &zone).await
         };
         let late = |_| CliError::Failed("no answer in time; `bursar status` says more".to_owned());
@@ -204,7 +210,7 @@ impl Screen {
         })
     }
 
-    fn text(&self, last_problem: Option<&EntryView>, zone: &TimeZone) -> String {
+    fn text(&self, last_problem: Option<&EntryView>, zone: &TimeZone, look: &Look) -> String {
         let mut lines: Vec<(&str, String)> = Vec::new();
         if let Some(daemon) = &self.daemon {
             lines.extend(daemon_lines(daemon));
@@ -247,7 +253,12 @@ impl Screen {
         ));
         let lines = lines.into_iter();
         let lines: Vec<String> = lines
-            .map(|(name, text)| format!("{name:<12}{}", shown(&text)))
+            .map(|(name, text)| {
+                let line = format!("{name:<LABEL$}{}", shown(&text));
+                let is_stopped = name == "FROZEN" || text.contains("NOT WRITABLE");
+                let ink = if is_stopped { Ink::Red } else { Ink::Plain };
+                look.inked(ink, look.wrapped(&line, LABEL))
+            })
             .collect();
         lines.join("\n")
     }

@@ -5,6 +5,7 @@ mod support;
 
 mod activation;
 mod apps;
+mod asking;
 mod attack;
 mod caps;
 mod config_errors;

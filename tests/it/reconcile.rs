@@ -78,7 +78,7 @@ impl Place {
 
 async fn reconcile(state: &Path, arguments: &[&str]) -> Reported {
     let state = state.to_str().expect("a path");
-    let arguments = [&["reconcile", "--state-dir", state], arguments].concat();
+    let arguments = [&["reconcile", "--wide", "--state-dir", state], arguments].concat();
     let done = command(&arguments).output().await.expect("it runs");
     Reported {
         code: done.status.code(),

@@ -7,7 +7,8 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use crate::cli::error::CliError;
-use crate::cli::output::{at_terminal, say};
+use crate::cli::look::{Ink, Look};
+use crate::cli::output::say;
 
 /// Width of a label with its gap, in characters.
 const LABEL: usize = 11;
@@ -18,7 +19,7 @@ const PROSE_COLUMN: usize = 84;
 /// Standard output.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
-    colours: bool,
+    look: Look,
 }
 
 /// Text that is written piece by piece under a label.
@@ -35,25 +36,12 @@ struct Layout {
     fresh: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Ink {
-    Bold,
-    Faint,
-    Green,
-    Red,
-}
-
 // === impl Screen ===
 
 impl Screen {
     pub fn of_standard_output() -> Self {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "a convention of terminals (no-color.org), no setting of bursar"
-        )]
-        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
-            colours: at_terminal() && !refused,
+            look: Look::of_standard_output(),
         }
     }
 
@@ -97,17 +85,7 @@ impl Screen {
     }
 
     fn inked(&self, ink: Ink, text: impl Display) -> String {
-        let code = match ink {
-            Ink::Bold => "1",
-            Ink::Faint => "2",
-            Ink::Green => "32",
-            Ink::Red => "31",
-        };
-        if self.colours {
-            format!("\x1b[{code}m{text}\x1b[0m")
-        } else {
-            text.to_string()
-        }
+        self.look.inked(ink, text)
     }
 }
 

@@ -34,7 +34,7 @@ fn explained(others: &Value) -> ExplainedEntry {
 }
 
 fn timeline_of(others: &Value) -> String {
-    timeline::of(&explained(others), &TimeZone::UTC)
+    timeline::of(&explained(others), &TimeZone::UTC, &Look::unlimited())
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn evidence_and_adoption_name_what_came_before() {
     }));
 
     assert!(
-        text.contains("(taken over from entry 018f3c00-0000-7000-8000-00000000000b, "),
+        text.contains("(taken over from entry 00000000000b, "),
         "{text}"
     );
     assert!(
@@ -113,8 +113,9 @@ fn an_answer_that_was_not_received_says_so_and_where_its_key_went() {
     let [c, d] = ["c", "d"].map(|end| format!("018f3c00-0000-7000-8000-00000000000{end}"));
     let rows = [
         (
-            json!({"delivery": "missed", "adopted_by": [c]}),
-            format!("the app did not receive the answer; its key went on to entry {c}\n"),
+            json!({"delivery": "missed", "adopted_by": [&c]}),
+            "the app did not receive the answer; its key went on to entry 00000000000c\n"
+                .to_owned(),
         ),
         (
             json!({"delivery": "late"}),
@@ -122,7 +123,7 @@ fn an_answer_that_was_not_received_says_so_and_where_its_key_went() {
         ),
         (
             json!({"adopted_by": [c, d]}),
-            format!("its key went on to entry {c}, {d}\n"),
+            "its key went on to entry 00000000000c, 00000000000d\n".to_owned(),
         ),
     ];
     for (members, wanted) in rows {
@@ -147,8 +148,11 @@ fn a_purchase_of_one_entry_is_not_printed_twice() {
     let one = purchase(0, &[settled()]);
     let two = purchase(1, &[line("b", Value::Null, "in_doubt"), settled()]);
 
-    assert_eq!(all_of_the_key(&one, 1, &TimeZone::UTC), None);
-    let text = all_of_the_key(&two, 1, &TimeZone::UTC).expect("two entries");
+    assert_eq!(
+        all_of_the_key(&one, 1, &TimeZone::UTC, &Look::unlimited()),
+        None
+    );
+    let text = all_of_the_key(&two, 1, &TimeZone::UTC, &Look::unlimited()).expect("two entries");
     assert!(
         text.starts_with(
             "\nall of this key: billed $0.000042 in 2 entries, 1 of them with an amount that is not \

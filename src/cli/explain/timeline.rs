@@ -8,7 +8,8 @@ use jiff::tz::TimeZone;
 
 use crate::admin::explain::ExplainedEntry;
 use crate::calendar;
-use crate::cli::cells::{self, counted, seconds};
+use crate::cli::cells::{self, counted, seconds, tail};
+use crate::cli::look::Look;
 use crate::ledger::entry::{
     Attempt, AttemptEnd, Closed, EntryId, KeyOrigin, Side, Stage, State, Timings,
 };
@@ -24,7 +25,7 @@ const LABEL: usize = 14;
 struct Facts(String);
 
 /// All that is kept of an entry.
-pub fn of(explained: &ExplainedEntry, zone: &TimeZone) -> String {
+pub fn of(explained: &ExplainedEntry, zone: &TimeZone, look: &Look) -> String {
     let ExplainedEntry { entry, said } = explained;
     let at = |ms: u64| calendar::shown(ms, zone);
     let mut facts = Facts::default();
@@ -72,7 +73,7 @@ pub fn of(explained: &ExplainedEntry, zone: &TimeZone) -> String {
     if let Some(timings) = &entry.timings {
         facts.add("times", &times(timings));
     }
-    facts.0
+    look.wrapped(&facts.0, LABEL)
 }
 
 /// `settled`, `in doubt (no response)`.
@@ -105,6 +106,7 @@ fn key(entry: &EntryView) -> String {
         KeyOrigin::Minted => "minted by bursar".to_owned(),
         KeyOrigin::App => "the app's own".to_owned(),
         KeyOrigin::Adopted { from } => {
+            let from = tail(&from);
             format!("taken over from entry {from}, whose answer was not delivered")
         }
     };
@@ -203,7 +205,7 @@ fn delivery(entry: &EntryView, adopted_by: &[EntryId]) -> Option<String> {
         DeliveryWord::Late => "an equal request of the app was given the answer later".to_owned(),
     }));
     if !adopted_by.is_empty() {
-        let heirs: Vec<String> = adopted_by.iter().map(ToString::to_string).collect();
+        let heirs: Vec<String> = adopted_by.iter().map(tail).collect();
         parts.push(format!("its key went on to entry {}", heirs.join(", ")));
     }
     (!parts.is_empty()).then(|| parts.join("; "))

@@ -81,10 +81,12 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "src/cli",
         &[
-            &["cells", "client", "table"],
+            &["cells", "client", "look"],
+            &["table"],
             &["error"],
             &["daemon", "output", "runtime"],
-            &["arguments", "source", "whole_file"],
+            &["csv"],
+            &["arguments", "entry_csv", "focus", "source", "whole_file"],
             &["locate"],
             &[
                 "app",

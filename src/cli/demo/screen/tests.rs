@@ -32,7 +32,9 @@ fn control_characters_of_an_answer_are_shown_and_not_sent() {
 
 #[test]
 fn without_colours_a_line_is_its_text() {
-    let screen = Screen { colours: false };
+    let screen = Screen {
+        look: Look::of_width(80),
+    };
 
     assert_eq!(screen.inked(Ink::Red, "text"), "text");
     assert_eq!(screen.label("base URL"), "  base URL   ");
