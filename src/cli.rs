@@ -48,7 +48,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use self::error::{CliError, EXIT_USAGE};
 use self::output::{remark, say};
+use crate::config::Env;
 use crate::server;
+use crate::telemetry::journal::{self, LogPlace};
 
 /// A local proxy that holds the key, bills each call once, and keeps exact receipts.
 #[derive(Debug, Parser)]
@@ -172,14 +174,17 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
 }
 
 fn complain(error: &CliError) {
+    // What ends the service has its priority in the journal, too.
+    let place = LogPlace::of_standard_error(&Env::from_process());
+    let prefix = place.prefix(journal::ERROR);
     match error {
         CliError::Said | CliError::Child(_) => {}
         CliError::Config(errors) => {
             for line in errors.lines() {
-                remark(format_args!("bursar: {line}"));
+                remark(format_args!("{prefix}bursar: {line}"));
             }
         }
-        error => remark(format_args!("bursar: {error}")),
+        error => remark(format_args!("{prefix}bursar: {error}")),
     }
 }
 

@@ -32,14 +32,17 @@ use super::output::say;
 use super::runtime::block_on_all_cores;
 use crate::config::{Log, LogFormat, LogLevel};
 use crate::telemetry::Logging;
+use crate::telemetry::journal::LogPlace;
 
 pub fn demo(args: Args) -> Result<(), CliError> {
     // Below this level the log would stand between the lines of the story. Without logging it runs
     // all the same.
-    let _ = Logging::start(Log {
+    let log = Log {
         format: LogFormat::Text,
         level: LogLevel::Error,
-    });
+        service_detail: false,
+    };
+    let _ = Logging::start(log, LogPlace::Plain);
     block_on_all_cores(run(args))
 }
 

@@ -192,6 +192,10 @@ const COLUMNS: &[Column] = &[
     }),
     column("key_hash", |entry, _| text(entry.key_hash)),
     column("run", |entry, _| text(entry.run.as_ref())),
+    column("trace_id", |entry, _| text(entry.trace_id)),
+    column("service_detail", |entry, _| {
+        text(entry.service_detail.as_ref())
+    }),
 ];
 
 /// What an element that lacks the value shows in a list. A `-` would look like a formula.

@@ -18,6 +18,7 @@ mod disk;
 mod door;
 mod exec;
 mod explain;
+mod failed_calls;
 mod golden;
 mod heads;
 mod hostile;

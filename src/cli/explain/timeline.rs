@@ -44,11 +44,17 @@ pub fn of(explained: &ExplainedEntry, zone: &TimeZone) -> String {
     for (at, closed) in entry.closed.iter().enumerate() {
         facts.add(if at == 0 { "closed" } else { "" }, &closed_line(closed));
     }
+    if let Some(detail) = &entry.service_detail {
+        facts.add("refused with", &format!("{detail:?}"));
+    }
     if let Some(delivery) = delivery(entry, &said.adopted_by) {
         facts.add("delivery", &delivery);
     }
     if let Some(id) = &entry.request_id {
         facts.add("request id", id);
+    }
+    if let Some(id) = &entry.trace_id {
+        facts.add("trace", &id.to_string());
     }
     let answer = answer(entry);
     if !answer.is_empty() {
@@ -129,6 +135,9 @@ fn attempt_line(attempt: &Attempt) -> String {
     let end = match attempt.end {
         AttemptEnd::NotSent => "was not sent whole",
         AttemptEnd::NoHead => "sent, and no answer came",
+        AttemptEnd::Refused if attempt.status.is_some_and(|status| status >= 500) => {
+            "failed at the service"
+        }
         AttemptEnd::Refused => "refused by the service",
         AttemptEnd::Gateway => "answered by a gateway",
         AttemptEnd::Answered => "answered whole",

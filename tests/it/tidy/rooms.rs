@@ -13,7 +13,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "src/proxy",
         &[
-            &["refuse", "life"],
+            &["quoted", "refuse", "life"],
             &["purchase"],
             &["hops", "downstream"],
             &["upstream"],
@@ -49,7 +49,10 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
             &["engine"],
         ],
     ),
-    ("src/telemetry", &[&["exposition", "labels"], &["metrics"]]),
+    (
+        "src/telemetry",
+        &[&["exposition", "journal", "labels"], &["metrics"]],
+    ),
     (
         "src/apps",
         &[
