@@ -24,6 +24,7 @@ use crate::ledger::entry::{EntryId, State};
 use crate::protocol::browser::SEC_FETCH_SITE;
 use crate::protocol::trace::TraceId;
 use crate::proxy::gateway::Gateway;
+use crate::screen::shown;
 use crate::telemetry::ACCESS;
 
 /// What is known of a request when it ends.
@@ -59,6 +60,7 @@ enum CameFrom {
 /// What a request asked for that was refused before its route was known, as far as it is what it was refused for.
 #[derive(Default)]
 struct RefusedParts {
+    method: Option<String>,
     host: Option<String>,
     origin: Option<String>,
     /// Of a page without an origin: `cross-site`, `same-site`.
@@ -109,7 +111,10 @@ pub fn report(gateway: &Gateway, downstream: &Downstream, report: &Report<'_>) {
                 trace_id = head.and_then(|head| TraceId::of(&head.headers)).map(display),
                 peer = CameFrom::of(downstream).map(display),
                 app,
-                method = head.map(|head| head.method.as_str()).filter(|_| route.is_some()),
+                method = match head {
+                    Some(head) if route.is_some() => Some(head.method.as_str()),
+                    _ => parts.method.as_deref(),
+                },
                 route = report.admitted.map(pattern),
                 host = parts.host,
                 origin = parts.origin,
@@ -117,13 +122,13 @@ pub fn report(gateway: &Gateway, downstream: &Downstream, report: &Report<'_>) {
                 path = parts.path,
                 lane = route.map(|route| route.lane.as_str()),
                 operation = route.map(|route| route.operation.as_str()),
-                model = report.model,
+                model = report.model.map(shown).as_deref(),
                 stream = report.stream,
                 status = report.status,
                 code = report.code.map(Code::as_str),
                 why = report.why,
                 detail = report.detail,
-                cause = report.cause,
+                cause = report.cause.map(display),
                 attempts = report.attempts,
                 state = report.state.map(|state| state.word().as_str()),
                 billed_micro_usd = report.state.and_then(State::billed).map(|billed| billed.get()),
@@ -215,6 +220,7 @@ impl RefusedParts {
             Code::OriginRefused | Code::SiteRefused | Code::PreflightRefused
         );
         Self {
+            method: Some(quoted::part(key, head.method.as_str().as_bytes())),
             host: header(&HOST, code == Code::HostRefused),
             origin: header(&ORIGIN, is_of_a_page),
             site: header(&SEC_FETCH_SITE, is_of_a_page),

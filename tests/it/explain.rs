@@ -81,7 +81,8 @@ async fn each_attempt_is_shown_with_its_own_receipt_lines_and_why_the_amount_sta
     for wanted in [
         &*format!("entry         {id}\n"),
         &*format!("key           {key} (minted by bursar)\n"),
-        "attempts      1. at once: 503, refused by the service",
+        "attempts      1. at once: 503, failed at the service",
+        "refused with  warming\n",
         ": 200, the answer broke off (the connection was closed), took ",
         "                   x-service-billed: 42\n",
         "                   x-service-billed: 0\n",

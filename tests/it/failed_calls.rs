@@ -196,6 +196,7 @@ async fn a_refused_form_and_a_refusal_of_bursars_own_say_why() {
             (&code.into(), &wanted.into()),
             "{line}"
         );
+        assert_eq!(line["method"], "GET", "{line}");
         assert!(!line.to_string().contains("a=secret"), "{line}");
     }
     // Bounded, and one line whatever it holds.

@@ -41,11 +41,11 @@ pub fn of(explained: &ExplainedEntry, zone: &TimeZone) -> String {
             facts.add("", &format!("     {line}"));
         }
     }
+    if let Some(detail) = &entry.service_detail {
+        facts.add("refused with", detail);
+    }
     for (at, closed) in entry.closed.iter().enumerate() {
         facts.add(if at == 0 { "closed" } else { "" }, &closed_line(closed));
-    }
-    if let Some(detail) = &entry.service_detail {
-        facts.add("refused with", &format!("{detail:?}"));
     }
     if let Some(delivery) = delivery(entry, &said.adopted_by) {
         facts.add("delivery", &delivery);
@@ -125,7 +125,7 @@ fn key(entry: &EntryView) -> String {
     }
 }
 
-/// `after 0.200 s: 503, refused by the service, took 0.103 s`.
+/// `after 0.200 s: 429, refused by the service, took 0.103 s`.
 fn attempt_line(attempt: &Attempt) -> String {
     let began = match attempt.wait_ms {
         0 => "at once".to_owned(),

@@ -28,7 +28,7 @@ async fn a_quotation_holds_no_secret_and_nothing_of_the_request() {
         ("engine fell over".to_owned(), "engine fell over"),
         (format!("key {KEY} is bad"), "key … is bad"),
         (
-            "key sk-org-\\u00301\\u0032345\\u00366789abcdef!".to_owned(),
+            "key sk-org-\\u00301\\u0032345\\u0036789abcdef!".to_owned(),
             "key …!",
         ),
         (format!("token {token}, {token}x"), "token …, …x"),
