@@ -119,7 +119,7 @@ async fn log_ledger_and_explain_report_what_the_service_said_where_and_in_what_t
     assert!(peer.starts_with("127.0.0.1:"), "{peer}");
     let (printed, entry) = bursar.explained(&id).await;
     for wanted in [
-        "3. after ",
+        "3. ",
         ": 500, failed at the service, took ",
         "refused with  engine fell over\n",
         &format!("trace         {TRACE}\n"),

@@ -36,7 +36,7 @@ async fn a_quotation_holds_no_secret_and_nothing_of_the_request() {
             "token bursar_ and bursar_z".to_owned(),
             "token bursar_ and bursar_z",
         ),
-        ("own bursar-of-an-operators-own-making".to_owned(), "own …"),
+        ("own bursar-of-an-operators-own-making".to_owned(), "own…"),
         ("not ?q=what+was+asked+for".to_owned(), "not ?…"),
         ("input: The prompt as it was.".to_owned(), "input: …."),
         (
