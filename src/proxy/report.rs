@@ -9,6 +9,7 @@ use std::fmt::{self, Display};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use http::Method;
 use http::header::{HOST, ORIGIN};
 use tracing::Level;
 
@@ -60,7 +61,6 @@ enum CameFrom {
 /// What a request asked for that was refused before its route was known, as far as it is what it was refused for.
 #[derive(Default)]
 struct RefusedParts {
-    method: Option<String>,
     host: Option<String>,
     origin: Option<String>,
     /// Of a page without an origin: `cross-site`, `same-site`.
@@ -111,10 +111,7 @@ pub fn report(gateway: &Gateway, downstream: &Downstream, report: &Report<'_>) {
                 trace_id = head.and_then(|head| TraceId::of(&head.headers)).map(display),
                 peer = CameFrom::of(downstream).map(display),
                 app,
-                method = match head {
-                    Some(head) if route.is_some() => Some(head.method.as_str()),
-                    _ => parts.method.as_deref(),
-                },
+                method = head.and_then(|head| known_method(&head.method)),
                 route = report.admitted.map(pattern),
                 host = parts.host,
                 origin = parts.origin,
@@ -220,13 +217,28 @@ impl RefusedParts {
             Code::OriginRefused | Code::SiteRefused | Code::PreflightRefused
         );
         Self {
-            method: Some(quoted::part(key, head.method.as_str().as_bytes())),
             host: header(&HOST, code == Code::HostRefused),
             origin: header(&ORIGIN, is_of_a_page),
             site: header(&SEC_FETCH_SITE, is_of_a_page),
             path: path(&head.raw).map(|path| quoted::part(key, path)),
         }
     }
+}
+
+/// Any other word is a text of the app's.
+fn known_method(method: &Method) -> Option<&str> {
+    let known = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+        Method::TRACE,
+        Method::CONNECT,
+    ];
+    known.contains(method).then(|| method.as_str())
 }
 
 /// A route beyond the interface is one path.

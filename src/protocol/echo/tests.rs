@@ -1,4 +1,4 @@
-use std::time::Instant;
+use tokio::time::Instant;
 
 use super::*;
 
@@ -117,8 +117,8 @@ fn what_is_left_keeps_within_its_bounds() {
 }
 
 /// What a hostile service and a hostile app make together: all the same, and nearly the same everywhere.
-#[test]
-fn time_does_not_grow_with_the_product_of_the_lengths() {
+#[tokio::test]
+async fn time_does_not_grow_with_the_product_of_the_lengths() {
     let body_bytes = 4 << 20;
     let hostile = [
         ("a".repeat(8192), "a".repeat(body_bytes)),
