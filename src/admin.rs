@@ -7,7 +7,7 @@
 //! connections, heads, connection life, queries at once, rows in an answer.
 //!
 //! Lowest first: documents, bodies and the door < `query` < `failure` < `shared` (what all connections have)
-//! < `orders` `runs` < `change` < `routes` < this file, which accepts connections.
+//! < `orders` `runs` < `change` < `routes` < `schedule` < this file, which accepts connections.
 
 mod body;
 pub mod change;
@@ -22,6 +22,7 @@ mod query;
 pub mod reconcile;
 mod routes;
 pub mod runs;
+pub mod schedule;
 mod shared;
 
 use std::convert::Infallible;

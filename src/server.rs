@@ -213,6 +213,7 @@ impl Server {
         let authorities = proxy::authorities(&config)?;
         let config = Arc::new(config);
         let metrics = Arc::new(Metrics::new()?);
+        metrics.started(clock.wall_ms());
         // Clients that connect before the ledger is open wait in the backlog.
         let state_dir = &config.ledger.state_dir;
         let (inside, admin_outside): (Vec<_>, Vec<_>) = config
@@ -300,6 +301,11 @@ impl Server {
         spenders::share_sockets(&server.apps, &server.listening.proxy, own);
         let caps = Arc::clone(server.gateway.caps());
         tokio::spawn(caps.follow(server.stop_proxy.subscribe()));
+        let comparing = Arc::clone(&server.admin);
+        tokio::spawn(admin::schedule::reconcile(
+            comparing,
+            server.stop_proxy.subscribe(),
+        ));
         let evidence = EvalRunPoller::new(&server.gateway);
         tokio::spawn(evidence.gather(server.stop_proxy.subscribe()));
         tracing::info!(

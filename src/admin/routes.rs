@@ -39,7 +39,7 @@ use crate::ledger::query::{Spend, find, list, window};
 use crate::ledger::reconcile::compare;
 use crate::protocol::routes::{Lookup, RouteTable};
 use crate::telemetry::exposition;
-use crate::telemetry::metrics::Difference;
+use crate::telemetry::metrics::{ComparisonResult, Difference};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
@@ -250,7 +250,17 @@ async fn api_reconcile(
 
 /// The service's figure, and the ledger's of the same moment. The turn to read that comes first: a call whose
 /// answer cannot be held against anything is not made.
-async fn ask_service(admin: &Arc<Admin>) -> Result<Reconciliation, Failure> {
+pub(super) async fn ask_service(admin: &Arc<Admin>) -> Result<Reconciliation, Failure> {
+    let asked = compare_with_service(admin).await;
+    let result = match &asked {
+        Ok(reconciliation) => reconciliation.conclusion.into(),
+        Err(_) => ComparisonResult::Failed,
+    };
+    admin.metrics.evidence.reconciled(result);
+    asked
+}
+
+async fn compare_with_service(admin: &Arc<Admin>) -> Result<Reconciliation, Failure> {
     let turn = turn(admin).await?;
     let figures = (admin.auto_metrics)().await.map_err(Failure::Service)?;
     let asked = admin.config.load().reconcile.clone();
@@ -262,8 +272,9 @@ async fn ask_service(admin: &Arc<Admin>) -> Result<Reconciliation, Failure> {
     });
     let window = window.await?;
     let compared = compare(billed.into(), &window);
-    admin.metrics.evidence.reconciled(Difference {
+    admin.metrics.evidence.differs(Difference {
         micro_usd: compared.difference,
+        unexplained: compared.unexplained,
         at_ms: until_ms,
     });
     Ok(Reconciliation::new(&asked.spend_field, &window, &compared))

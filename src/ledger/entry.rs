@@ -299,6 +299,8 @@ pub struct Unresolved {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {
     pub state: State,
+    /// What its key came to, where that is known: on this entry, or for a replay on another.
+    pub price: Option<MicroUsd>,
     /// What went wrong with receipts: words for `receipt_anomalies_total{kind}`.
     pub anomalies: Vec<Anomaly>,
 }

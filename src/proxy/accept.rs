@@ -26,6 +26,7 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 use self::head::{WholeHead, read_head};
 use super::downstream::Downstream;
 use super::refuse::{Code, Refusal};
+use crate::config::OTHER_APP;
 use crate::places::{Place, Rest};
 use crate::proxy::door::buffer::{self, ASKING_PATIENCE};
 use crate::proxy::downstream::app_head::AppHead;
@@ -103,7 +104,7 @@ pub async fn serve(gateway: Arc<Gateway>, listener: AppListener, mut stop: watch
                         tokio::select! {
                             () = run_connection(&serving, peer, stop, arriving, accepted_at, &place) => {}
                             () = place.given_away() => {
-                                serving.metrics.refusal(Code::ConnectionsFull.as_str());
+                                serving.metrics.refusal(OTHER_APP, Code::ConnectionsFull.as_str());
                             }
                         }
                     });
@@ -113,7 +114,9 @@ pub async fn serve(gateway: Arc<Gateway>, listener: AppListener, mut stop: watch
                         turn_away(&serving, peer).await;
                     });
                 } else {
-                    gateway.metrics.refusal(Code::ConnectionsFull.as_str());
+                    gateway
+                        .metrics
+                        .refusal(OTHER_APP, Code::ConnectionsFull.as_str());
                 }
             }
             // Its peer gave up before it was accepted.

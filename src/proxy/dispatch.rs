@@ -128,7 +128,7 @@ impl Dispatch<'_> {
                 AttemptAction::Send(repeat) => {
                     waiter = None;
                     if let Some(repeat) = &repeat {
-                        self.gateway.metrics.retry(repeat.reason);
+                        self.gateway.metrics.retry(&self.app, repeat.reason);
                     }
                     match self.attempt(app, repeat.unwrap_or_default()).await {
                         Attempted::Final(reached) => return reached,

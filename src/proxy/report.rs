@@ -14,6 +14,7 @@ use crate::ledger::entry::{EntryId, State};
 use crate::protocol::routes::Route;
 use crate::proxy::gateway::Gateway;
 use crate::telemetry::ACCESS;
+use crate::telemetry::metrics::{RequestTimes, TimedAs};
 
 /// What is known of a request when it ends.
 #[derive(Clone, Debug, Default)]
@@ -37,23 +38,20 @@ pub struct Report<'a> {
 pub fn report(gateway: &Gateway, report: &Report<'_>) {
     let metrics = &gateway.metrics;
     if let Some(code) = report.code {
-        metrics.refusal(code.as_str());
+        metrics.refusal(report.app.unwrap_or(OTHER_APP), code.as_str());
     }
     if let Some(route) = report.route {
-        metrics.request(
-            report.app.unwrap_or(OTHER_APP),
-            route.lane,
-            route.operation,
-            report.stream,
-            report.status,
-        );
-        metrics.timings(
-            route.lane,
-            report.stream,
-            report.measured.total,
-            report.measured.first_byte,
-            report.measured.own,
-        );
+        let of = TimedAs {
+            lane: route.lane,
+            operation: route.operation,
+            stream: report.stream,
+        };
+        let times = RequestTimes {
+            total: report.measured.total,
+            first_byte: report.measured.first_byte,
+            own: report.measured.own,
+        };
+        metrics.request(report.app.unwrap_or(OTHER_APP), of, report.status, &times);
     }
     tracing::info!(
         target: ACCESS,

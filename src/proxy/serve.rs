@@ -334,6 +334,9 @@ async fn follow(request: Request<'_>, downstream: &mut Downstream, mut follower:
     request.gateway.metrics.joined();
     follower.reads_on(downstream.probe());
     let leader: Arc<Purchase> = Arc::clone(follower.purchase());
+    if let Some(price) = leader.repeats.joined() {
+        request.gateway.metrics.repeats_avoided(price, 1);
+    }
     let answer = request.admitted.route.answer;
     let followed = relay::follow::follow(request.gateway, downstream, &mut follower, answer).await;
     if followed.end.is_delivered && downstream.is_cut() {

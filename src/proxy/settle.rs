@@ -125,6 +125,12 @@ impl EntryGuard {
         let settled = write(&self.gateway, &self.purchase, outcome).await;
         let state = settled.as_ref().ok().map(|settlement| settlement.state);
         self.purchase.settled_as(delivery, state);
+        if let Ok(settlement) = &settled {
+            let count = self.purchase.repeats.settled(settlement.price);
+            if let Some(price) = settlement.price {
+                self.gateway.metrics.repeats_avoided(price, count);
+            }
+        }
         if let (Some(mut permit), Some(state)) = (self.permit.take(), state) {
             permit.settled(state);
         }

@@ -53,8 +53,9 @@ async fn log_ledger_and_metrics_report_one_own_time() {
         })
         .await;
         let metrics = daemon.admin_page("/metrics").await.text();
-        let sum = "bursar_overhead_seconds_sum{lane=\"inference\"} ";
-        let counted = metrics.lines().find_map(|line| line.strip_prefix(sum));
+        let sum = "bursar_overhead_seconds_sum{app=\"default\",lane=\"inference\",";
+        let mut lines = metrics.lines().filter(|line| line.starts_with(sum));
+        let counted = lines.find_map(|line| line.rsplit(' ').next());
         let counted: f64 = counted.expect("a sum").parse().expect("a number");
         daemon.terminate().await;
         let arguments = ["explain", "--json", "--state-dir", state, &id];

@@ -246,7 +246,7 @@ async fn speech_stays_charged_to_a_cap_at_what_was_set_aside() {
     assert_eq!(refused.code(), Some("cap_reached"), "{}", refused.text());
 
     assert_eq!(sandbox.debits().await.len(), 3);
-    let held = bursar.metric("bursar_cap_held_usd", "");
+    let held = bursar.metric("bursar_total_cap_held_usd", "");
     assert!((held - 0.003).abs() < 1e-9, "{held}");
     assert_eq!(bursar.billed(), 0, "what is held is no billed money");
     let bursar = bursar.restart(caps).await;

@@ -69,6 +69,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
             &["orders", "runs"],
             &["change"],
             &["routes"],
+            &["schedule"],
         ],
     ),
     (
