@@ -47,7 +47,7 @@ tidy-report: ## lines, files, circles of files, type names that stand twice
 test: ## everything CI runs: layout, clippy, Rust tests, systemd unit, OpenAI SDKs, promtool
 	@scripts/test.sh
 
-test-all: ## test, with the slow tests, reference scorers, the supply chain, the demos of a release build and the packages
+test-all: ## test, with the slow tests, reference scorers, a real Prometheus, the supply chain, the demos of a release build and the packages
 	@scripts/setup-native.sh
 	@scripts/deny.sh
 	cargo build --workspace --locked --release

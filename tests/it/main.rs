@@ -29,6 +29,7 @@ mod ledgers;
 mod literals;
 mod loops;
 mod memory;
+mod monitoring;
 mod orders;
 mod parts;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
