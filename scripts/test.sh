@@ -62,6 +62,7 @@ step sdk-python "$CACHE/sdk-python/bin/python" -m pytest tests/sdk/python || tru
 [ -z "${IGNORED:-}" ] || step sdk-python-openai2 "$CACHE/sdk-python-openai2/bin/python" -m pytest tests/sdk/python || true
 [ -z "${IGNORED:-}" ] || step reference scripts/test-reference.sh || true
 [ -z "${IGNORED:-}" ] || step schemathesis scripts/test-schemathesis.sh || true
+[ -z "${IGNORED:-}" ] || step page scripts/test-page.sh || true
 if [ -d tests/sdk/node/node_modules ]; then
     step sdk-node node --test --test-reporter=spec tests/sdk/node/*.test.mjs || true
 fi

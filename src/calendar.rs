@@ -24,6 +24,15 @@ pub enum WhenError {
     Backwards { since: String, until: String },
 }
 
+/// Calendar days that follow each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Days {
+    /// Their dates, `2026-01-31`, oldest first.
+    pub names: Vec<String>,
+    /// The beginning of the first.
+    pub since_ms: u64,
+}
+
 /// From the first instant on, up to and not including the second. Unix milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
@@ -95,6 +104,31 @@ pub fn shown(at_ms: u64, zone: &TimeZone) -> String {
 pub fn midnight_ms(at_ms: u64, zone: &TimeZone) -> Option<u64> {
     let midnight = midnight(zoned(at_ms, zone)?.date(), zone)?;
     u64::try_from(midnight.as_millisecond()).ok()
+}
+
+/// So many days, the last of which an instant lies in.
+pub fn last_days(at_ms: u64, count: u16, zone: &TimeZone) -> Option<Days> {
+    let last = zoned(at_ms, zone)?.date();
+    let back = i32::from(count.saturating_sub(1));
+    let dates: Option<Vec<Date>> = (0..=back)
+        .rev()
+        .map(|ago| last.checked_sub(ago.days()).ok())
+        .collect();
+    let dates = dates?;
+    let since = midnight(*dates.first()?, zone)?;
+    Some(Days {
+        names: dates.iter().map(Date::to_string).collect(),
+        since_ms: u64::try_from(since.as_millisecond()).unwrap_or(0),
+    })
+}
+
+/// A zone as people read it, `Europe/Berlin (UTC+01:00)`: its difference may be another at another time.
+pub fn zone_shown(at_ms: u64, zone: &TimeZone) -> String {
+    let name = zone.iana_name().unwrap_or("local time");
+    zoned(at_ms, zone).map_or_else(
+        || name.to_owned(),
+        |at| format!("{name} (UTC{})", at.strftime("%:z")),
+    )
 }
 
 /// As RFC 3339 in UTC, for JSON: `2026-01-31T08:00:00.123Z`.

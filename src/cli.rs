@@ -4,14 +4,13 @@
 //! 0 done, 1 failed, 2 usage, 78 configuration. `--json` output only ever gains fields. A reader
 //! that closes the pipe is no mistake.
 //!
-//! This file reads the line and hands it to its command. Below it, lowest first: `cells` `client` `table` < `error`
+//! This file reads the line and hands it to its command. Below it, lowest first: `client` `table` < `error`
 //! < `output` `daemon` `runtime` < `arguments` `source` (what a command reads) < `locate` (which daemon or
 //! directory) < the commands.
 
 pub mod app;
 pub mod arguments;
 pub mod caps;
-pub mod cells;
 pub mod check;
 pub mod client;
 pub mod compact;
@@ -48,6 +47,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use self::error::{CliError, EXIT_USAGE};
 use self::output::{remark, say};
+use crate::admin::cells;
 use crate::server;
 
 /// A local proxy that holds the key, bills each call once, and keeps exact receipts.

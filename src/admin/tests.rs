@@ -207,6 +207,62 @@ async fn every_path_answers_what_it_is_for() {
     }
 }
 
+/// A refused one, too: what is refused to a frame is refused in a way that the frame cannot show.
+#[tokio::test]
+async fn every_answer_keeps_pages_of_others_out() {
+    let served = served().await;
+    let intent = intend(&served.ledger).await;
+    let entry = format!("/explain/{}", intent.id);
+    let none = "/explain/019a0000-0000-7000-8000-000000000000";
+    for (path, status) in [
+        ("/", 200),
+        (entry.as_str(), 200),
+        (none, 404),
+        ("/explain/no-id", 404),
+        ("/favicon.ico", 200),
+        ("/metrics", 200),
+        ("/readyz", 200),
+        ("/api/status", 200),
+        ("/api/status?x", 400),
+        ("/nothing", 404),
+        ("/v1/models", 404),
+    ] {
+        let answer = get(&served, path).await;
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        assert!(
+            head.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{path}: {head}"
+        );
+        for (name, value) in door::PROTECTION {
+            let is_page = body.starts_with("<!doctype");
+            let value = match name {
+                "content-security-policy" if is_page => page::POLICY,
+                _ => value,
+            };
+            assert!(
+                head.contains(&format!("\r\n{name}: {value}")),
+                "{path}: {name}: {head}"
+            );
+            assert!(value.contains("frame-ancestors 'none'") || !name.starts_with("content"));
+        }
+    }
+    let page = get(&served, &entry).await;
+    assert!(
+        page.contains(&format!("<h1>Entry {}</h1>", intent.id)),
+        "{page}"
+    );
+    assert!(
+        page.contains("&lt;script&gt;") && !page.contains("<script"),
+        "{page}"
+    );
+    assert!(!page.contains("k-1"), "the key: {page}");
+    let page = get(&served, "/").await;
+    assert!(page.contains(&format!("href=\"{entry}\"")), "{page}");
+    let refused = "GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\nConnection: close\r\n\r\n";
+    let refused = exchange(&served, refused).await;
+    assert!(refused.contains("frame-ancestors 'none'"), "{refused}");
+}
+
 #[tokio::test]
 async fn a_wrong_request_is_answered_with_its_status() {
     let served = served().await;

@@ -4,8 +4,6 @@
 //! Promise: what is not known is said to be not known; text of others (models, receipt lines) is
 //! printed as [`crate::screen`] shows it; `--json` prints the document of `/api/explain`.
 
-mod timeline;
-
 use jiff::tz::TimeZone;
 
 use super::cells;
@@ -14,7 +12,7 @@ use super::locate::SourceArgs;
 use super::output::{say, say_document};
 use super::runtime::block_on;
 use super::table::TextTable;
-use crate::admin::explain::{EntryLine, KeyPurchase};
+use crate::admin::explain::{EntryLine, KeyPurchase, timeline};
 use crate::calendar;
 use crate::ledger::query::{PART_CHARS_MIN, TAIL_CHARS};
 

@@ -34,7 +34,7 @@ fn explained(others: &Value) -> ExplainedEntry {
 }
 
 fn timeline_of(others: &Value) -> String {
-    timeline::of(&explained(others), &TimeZone::UTC)
+    timeline::of(&explained(others), &TimeZone::UTC).to_string()
 }
 
 #[test]

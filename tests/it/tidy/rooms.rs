@@ -62,11 +62,12 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "src/admin",
         &[
-            &["body", "documents", "door", "once", "page", "reconcile"],
+            &["body", "cells", "documents", "door", "once", "reconcile"],
             &["explain", "query"],
-            &["failure"],
+            &["failure", "page"],
             &["shared"],
-            &["orders", "runs"],
+            &["reading"],
+            &["orders", "overview", "runs"],
             &["change"],
             &["routes"],
         ],
@@ -81,7 +82,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "src/cli",
         &[
-            &["cells", "client", "table"],
+            &["client", "table"],
             &["error"],
             &["daemon", "output", "runtime"],
             &["arguments", "source", "whole_file"],

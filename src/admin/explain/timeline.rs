@@ -1,14 +1,14 @@
-//! One entry, in the order in which it happened.
+//! One entry, in the order in which it happened: for `bursar explain` and the entry's page.
 //!
 //! Promise: one fact, one line, with its label at the left edge.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Display};
 
 use jiff::tz::TimeZone;
 
+use crate::admin::cells::{self, counted, seconds};
 use crate::admin::explain::ExplainedEntry;
 use crate::calendar;
-use crate::cli::cells::{self, counted, seconds};
 use crate::ledger::entry::{
     Attempt, AttemptEnd, Closed, EntryId, KeyOrigin, Side, Stage, State, Timings,
 };
@@ -19,15 +19,15 @@ use crate::screen::shown;
 /// Width of a label with its gap.
 const LABEL: usize = 14;
 
-/// Lines with a label each.
-#[derive(Default)]
-struct Facts(String);
+/// Facts with a label each; one without goes on with the fact before it.
+#[derive(Debug, Default)]
+pub struct Timeline(Vec<(&'static str, String)>);
 
 /// All that is kept of an entry.
-pub fn of(explained: &ExplainedEntry, zone: &TimeZone) -> String {
+pub fn of(explained: &ExplainedEntry, zone: &TimeZone) -> Timeline {
     let ExplainedEntry { entry, said } = explained;
     let at = |ms: u64| calendar::shown(ms, zone);
-    let mut facts = Facts::default();
+    let mut facts = Timeline::default();
     facts.add("entry", &entry.id.to_string());
     let zone_name = zone.iana_name().unwrap_or("local time");
     facts.add("began", &format!("{} ({zone_name})", at(entry.at_ms)));
@@ -72,7 +72,7 @@ pub fn of(explained: &ExplainedEntry, zone: &TimeZone) -> String {
     if let Some(timings) = &entry.timings {
         facts.add("times", &times(timings));
     }
-    facts.0
+    facts
 }
 
 /// `settled`, `in doubt (no response)`.
@@ -257,11 +257,23 @@ fn times(timings: &Timings) -> String {
     )
 }
 
-// === impl Facts ===
+// === impl Timeline ===
 
-impl Facts {
-    fn add(&mut self, label: &str, fact: &str) {
-        // Writing into a string does not fail.
-        let _ = writeln!(self.0, "{label:<LABEL$}{}", shown(fact));
+impl Timeline {
+    pub fn facts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.iter().map(|(label, fact)| (*label, fact.as_str()))
+    }
+
+    fn add(&mut self, label: &'static str, fact: &str) {
+        self.0.push((label, fact.to_owned()));
+    }
+}
+
+impl Display for Timeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (label, fact) in self.facts() {
+            writeln!(f, "{label:<LABEL$}{}", shown(fact))?;
+        }
+        Ok(())
     }
 }
