@@ -12,6 +12,7 @@ pub mod entry;
 mod html;
 mod sums;
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -28,7 +29,7 @@ use crate::ledger::query::EntryView;
 use crate::ledger::totals::Totals;
 
 /// What the browser is to run and load: the hashes are those of the script and the style in the page.
-pub const POLICY: &str = "default-src 'none'; script-src 'sha256-sxDxMPGOxesctud+JxC/4SIUtm2ivah9mAMLFqPixfA='; style-src 'sha256-rW2V1aJJiOod87za0UmHuVrJFEu+duZNdQLPmEXY4vQ='; connect-src 'self'; \
+pub const POLICY: &str = "default-src 'none'; script-src 'sha256-sxDxMPGOxesctud+JxC/4SIUtm2ivah9mAMLFqPixfA='; style-src 'sha256-a5Y2IU8HYujaI3N6aFqlnbgBfZ7BFIeWtc3Z/nwIYds='; connect-src 'self'; \
      img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const SCRIPT: &str = include_str!("page/refresh.js");
@@ -190,12 +191,11 @@ fn windows_table(html: &mut Html, titles: &str, windows: &[Option<&WindowSums>])
         });
         std::iter::once(Field::text(name)).chain(fields).collect()
     };
-    let rows: [Vec<Field>; 8] = [
+    let rows: [Vec<Field>; 7] = [
         row("Billed, as far as known", &|sums| {
             Field::number(sums.billed)
         }),
         row("Requests", &|sums| Field::number(sums.requests)),
-        row("In flight", &|sums| Field::number(sums.open)),
         row("Price in doubt", &|sums| Field::number(sums.in_doubt)),
         row("Without a reported price", &|sums| {
             Field::number(sums.unreported)
@@ -205,6 +205,11 @@ fn windows_table(html: &mut Html, titles: &str, windows: &[Option<&WindowSums>])
         row("Saved against a frontier model", &savings),
     ];
     html.table("spend", &format!("Window|{titles}"), rows);
+    html.paragraph(
+        "muted",
+        "What a frontier model would have cost is the service's estimate; saved is counted over the answers that \
+         reported both prices, and over no others.",
+    );
 }
 
 /// Of the answers that say what gave them.
@@ -215,7 +220,7 @@ fn escalation(sums: &WindowSums) -> Field {
         None => Field::number("not known"),
         Some(percent) => Field::Noted(
             format!("{percent} %"),
-            format!("{} of {told} that say", sums.by_frontier),
+            format!("{} of {told} answers", sums.by_frontier),
         ),
     }
 }
@@ -225,15 +230,12 @@ fn savings(sums: &WindowSums) -> Field {
     let compared = &sums.compared;
     let answers = cells::counted(compared.answers, "answer", "answers");
     match (compared.answers, compared.saved()) {
-        (0, _) => Field::Noted(
-            "not known".to_owned(),
-            "no answer with both prices".to_owned(),
-        ),
-        (_, Some(saved)) => Field::Noted(saved.to_string(), format!("{answers} with both prices")),
+        (0, _) => Field::number("not known"),
+        (_, Some(saved)) => Field::Noted(saved.to_string(), format!("over {answers}")),
         (_, None) => Field::Noted(
             "nothing".to_owned(),
             format!(
-                "{answers} with both prices: {} instead of {}",
+                "{answers} cost {} instead of {}",
                 compared.billed, compared.frontier
             ),
         ),
@@ -277,7 +279,7 @@ fn of_ledger(html: &mut Html, figures: &Figures, zone: &TimeZone) {
             vec![
                 at(entry),
                 Field::text(&entry.app),
-                Field::text(entry.operation),
+                Field::text(spoken(entry.operation.as_str())),
                 Field::text(model),
                 Field::text(served_by),
                 Field::number(cells::amount(entry.billed_micro_usd)),
@@ -293,7 +295,7 @@ fn of_ledger(html: &mut Html, figures: &Figures, zone: &TimeZone) {
             vec![
                 at(entry),
                 Field::text(&entry.app),
-                Field::text(entry.operation),
+                Field::text(spoken(entry.operation.as_str())),
                 Field::text(failure(entry)),
                 Field::number(cells::counted(entry.attempts.len(), "attempt", "attempts")),
                 Field::Entry(entry.id),
@@ -317,7 +319,7 @@ fn entries(
         Ok(document) if document.receipts.is_empty() => html.paragraph("muted", "None."),
         Ok(document) => {
             let newest = document.receipts.iter().rev();
-            html.table(
+            html.entries(
                 section,
                 titles,
                 newest.map(|EntryDocument(entry)| row(entry)),
@@ -386,7 +388,7 @@ fn doubts(html: &mut Html, view: &PageView<'_>) {
                 vec![
                     Field::number(calendar::shown(entry.at_ms, view.zone)),
                     Field::text(&entry.app),
-                    Field::text(entry.operation),
+                    Field::text(spoken(entry.operation.as_str())),
                     Field::text(reason.unwrap_or_default()),
                     Field::Entry(entry.id),
                 ]
@@ -449,11 +451,18 @@ fn caps(html: &mut Html, view: &PageView<'_>) {
     }
 }
 
-fn pair(name: &str, value: impl ToString) -> (String, String) {
-    (name.to_owned(), value.to_string())
+/// A name with its value, in a list.
+type Pair = (&'static str, Field);
+
+fn text(name: &'static str, value: impl Display) -> Pair {
+    (name, Field::text(value))
 }
 
-fn at_service(view: &PageView<'_>) -> Vec<(String, String)> {
+fn number(name: &'static str, value: impl Display) -> Pair {
+    (name, Field::number(value))
+}
+
+fn at_service(view: &PageView<'_>) -> Vec<Pair> {
     let traffic = &view.status.traffic;
     let at_once = match traffic.in_flight_limit {
         0 => traffic.at_service.to_string(),
@@ -464,43 +473,43 @@ fn at_service(view: &PageView<'_>) -> Vec<(String, String)> {
         causes => format!("yes: {}", causes.join(", ")),
     };
     let mut pairs = vec![
-        pair("new requests are held back", held_back),
-        pair("requests in flight", at_once),
-        pair("waiting for a place", traffic.waiting),
+        text("new requests are held back", held_back),
+        number("requests in flight", at_once),
+        number("waiting for a place", traffic.waiting),
     ];
     if traffic.per_minute_limit > 0 {
-        pairs.push(pair("most in a minute", traffic.per_minute_limit));
+        pairs.push(number("most in a minute", traffic.per_minute_limit));
     }
     pairs
 }
 
-fn ledger(view: &PageView<'_>) -> Vec<(String, String)> {
+fn ledger(view: &PageView<'_>) -> Vec<Pair> {
     let ledger = &view.status.ledger;
     let writable = match &ledger.unavailable {
-        None => pair("can be written", "yes"),
-        Some(why) => pair("cannot be written", why),
+        None => text("can be written", "yes"),
+        Some(why) => text("cannot be written", why),
     };
     let mut pairs = vec![writable];
     if ledger.adding_up {
-        pairs.push(pair("index", "is made anew from the journal"));
+        pairs.push(text("index", "is made anew from the journal"));
     }
-    pairs.push(pair(
+    pairs.push(number(
         "entries that wait to be written",
         ledger.unwritten_waiting,
     ));
     if ledger.unwritten_dropped > 0 {
         let dropped = ledger.unwritten_dropped;
-        pairs.push(pair("entries that found no place to wait", dropped));
+        pairs.push(number("entries that found no place to wait", dropped));
     }
-    pairs.push(pair("damaged ranges set aside", ledger.quarantined));
-    pairs.push(pair(
+    pairs.push(number("damaged ranges set aside", ledger.quarantined));
+    pairs.push(number(
         "journal",
         cells::counted(ledger.journal_bytes, "byte", "bytes"),
     ));
-    pairs.push(pair("index behind by records", ledger.index_lag_records));
-    pairs.push(pair("directory", &ledger.state_dir));
+    pairs.push(number("index behind by records", ledger.index_lag_records));
+    pairs.push(text("directory", &ledger.state_dir));
     if let Some(totals) = view.totals {
-        pairs.push(pair(
+        pairs.push(number(
             "billed for answers whose app had left",
             totals.drained(),
         ));
@@ -508,24 +517,24 @@ fn ledger(view: &PageView<'_>) -> Vec<(String, String)> {
     pairs
 }
 
-fn process(view: &PageView<'_>) -> Vec<(String, String)> {
+fn process(view: &PageView<'_>) -> Vec<Pair> {
     let status = view.status;
-    let mut pairs: Vec<(String, String)> = Vec::new();
+    let mut pairs: Vec<Pair> = Vec::new();
     for address in &status.proxy {
-        pairs.push(pair("apps are served at", address));
+        pairs.push(text("apps are served at", address));
     }
     let spenders = match status.anonymous {
         true => "every process of this machine",
         false => "apps with a token or a user",
     };
-    pairs.push(pair("may spend", spenders));
-    pairs.push(pair("the service", &status.upstream));
-    pairs.push(pair("in flight", status.in_flight));
+    pairs.push(text("may spend", spenders));
+    pairs.push(text("the service", &status.upstream));
+    pairs.push(number("in flight", status.in_flight));
     let since_ms = view
         .now_ms
         .saturating_sub(status.uptime_s.saturating_mul(1000));
-    pairs.push(pair("started", calendar::shown(since_ms, view.zone)));
-    pairs.push(pair("version", &status.version));
+    pairs.push(number("started", calendar::shown(since_ms, view.zone)));
+    pairs.push(number("version", &status.version));
     pairs
 }
 

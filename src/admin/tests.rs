@@ -37,9 +37,17 @@ fn config(state_dir: &Path) -> Arc<Config> {
 
 async fn served() -> Served {
     let folder = tempfile::tempdir().unwrap();
+    served_from(folder, |options| options).await
+}
+
+async fn served_from(
+    folder: tempfile::TempDir,
+    opened: impl FnOnce(LedgerOptions) -> LedgerOptions,
+) -> Served {
     let state_dir = folder.path().join("state");
     let clock: SharedClock = Arc::new(ManualClock::at(1_774_778_400_000));
-    let ledger = Ledger::open(LedgerOptions::new(&state_dir, Arc::clone(&clock))).unwrap();
+    let options = opened(LedgerOptions::new(&state_dir, Arc::clone(&clock)));
+    let ledger = Ledger::open(options).unwrap();
     let config = config(&state_dir);
     let apps = Apps::open(&state_dir, Declared::from(&*config)).unwrap();
     let rules = apps.cap_rules(&config.caps);
@@ -261,6 +269,50 @@ async fn every_answer_keeps_pages_of_others_out() {
     let refused = "GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\nConnection: close\r\n\r\n";
     let refused = exchange(&served, refused).await;
     assert!(refused.contains("frame-ancestors 'none'"), "{refused}");
+}
+
+#[tokio::test]
+async fn the_page_is_answered_while_the_journal_is_added_up_and_says_so() {
+    let before = served().await;
+    let intent = intend(&before.ledger).await;
+    before.ledger.close().await;
+    let folder = before._folder;
+    std::fs::remove_dir_all(folder.path().join("state/index")).unwrap();
+    let served = served_from(folder, |options| LedgerOptions {
+        rebuild_beside_bytes: 0,
+        ..options
+    })
+    .await;
+    let mut seen = 0;
+    while served.ledger.health().is_adding_up {
+        let page = get(&served, "/").await;
+        assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+        assert!(
+            page.contains(&intent.id.to_string()),
+            "the receipts: {page}"
+        );
+        // Else it was added up between the two looks.
+        if served.ledger.health().is_adding_up {
+            assert!(page.contains("The totals are not whole yet"), "{page}");
+            assert!(
+                !page.contains("$0.000000</td>"),
+                "no sum is guessed: {page}"
+            );
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "it was added up before anybody looked");
+}
+
+#[tokio::test]
+async fn a_view_takes_no_turn_to_read_while_the_figures_of_another_are_good() {
+    let served = served().await;
+    let intent = intend(&served.ledger).await;
+    assert!(get(&served, "/").await.contains(&intent.id.to_string()));
+    let turns = Arc::clone(&served.admin.queries);
+    let _all = turns.acquire_many(2).await.unwrap();
+    let second = get(&served, "/").await;
+    assert!(second.contains(&intent.id.to_string()), "{second}");
 }
 
 #[tokio::test]

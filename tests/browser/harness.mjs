@@ -88,12 +88,12 @@ export async function openStage() {
       writeFileSync(path, text, { mode: 0o600 });
       return path;
     };
-    const tokens = Object.fromEntries(APPS.map((app) => [app, `token-of-${app}-0123456789abcdef`]));
+    const tokens = Object.fromEntries(APPS.map((app) => [app, `token-of-${app}-0123456789abcdef0123456789abcdef`]));
     const apps = APPS.map((app) => {
       const cap = app === "web" ? "\ncap_day_micro_usd = 250000" : "";
       return `[[app]]\nname = "${app}"\ntoken_file = "${secret(app, tokens[app])}"${cap}\n`;
     });
-    const caps = "[caps]\nday_micro_usd = 5000000\n[retry]\nattempts = 0\n";
+    const caps = "[caps]\nday_micro_usd = 5000000\n[retry]\nattempts = 1\n";
     const config = secret("config.toml", caps + apps.join(""));
     const bursar = start(
       "bursar", "run", "--config", config, "--upstream", service, "--api-key-file", secret("api-key", API_KEY),

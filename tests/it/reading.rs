@@ -320,7 +320,7 @@ async fn savings_are_summed_over_the_answers_that_carry_both_prices() {
     assert_eq!(answer.status, 200, "{}", answer.text());
 
     let page = daemon.admin_page("/").await.text();
-    let row = "$0.000060<small>1 answer with both prices</small>";
+    let row = "$0.000060<small>over 1 answer</small>";
     assert_eq!(
         page.matches(row).count(),
         5,

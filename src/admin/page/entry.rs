@@ -16,11 +16,11 @@ pub fn render(explanation: &Explanation, now_ms: u64, zone: &TimeZone) -> Option
     let mut html = Html::titled(&format!("bursar: entry {}", cells::tail(&id)));
     begin(&mut html, &format!("Entry {id}"));
     for explained in &explanation.entries {
-        html.line("<dl>");
+        html.line("<dl class=\"timeline\">");
         for (label, fact) in timeline::of(explained, zone).facts() {
             // A fact without a label goes on with the one before.
             html.line(match label {
-                "" => format!("<div class=\"on\"><dd>{}</dd></div>", Escaped(fact)),
+                "" => format!("<div><dd>{}</dd></div>", Escaped(fact)),
                 label => format!(
                     "<div><dt>{}</dt><dd>{}</dd></div>",
                     Escaped(label),
@@ -42,7 +42,7 @@ pub fn render(explanation: &Explanation, now_ms: u64, zone: &TimeZone) -> Option
             html.paragraph("muted", &format!("Billed {billed} in {entries}{unknown}."));
             let rows = purchase.entries.iter().map(|line| row(line, zone));
             let titles = "Begun|App|Operation|>Billed|State|Entry";
-            html.table("purchase", titles, rows);
+            html.entries("purchase", titles, rows);
         });
     }
     let zone = calendar::zone_shown(now_ms, zone);
@@ -74,7 +74,7 @@ fn row(line: &EntryLine, zone: &TimeZone) -> Vec<Field> {
     vec![
         Field::number(calendar::shown(line.at_ms, zone)),
         Field::text(&line.app),
-        Field::text(line.operation),
+        Field::text(line.operation.as_str().replace('_', " ")),
         Field::number(cells::amount(line.billed_micro_usd)),
         Field::text(cells::state(line.state, line.reason)),
         Field::Entry(line.id),

@@ -94,17 +94,37 @@ impl Html {
         self.line(format_args!("<p class=\"{class}\">{}</p>", Escaped(text)));
     }
 
-    /// `titles`: with bars between them, and `>` before that of a column of numbers. The first field of a row is its
-    /// heading. The roles are those of the elements; a narrow screen's layout would take them away.
+    /// A table of entries: on a narrow screen its fields follow each other without their titles.
+    pub fn entries(
+        &mut self,
+        section: &str,
+        titles: &str,
+        rows: impl IntoIterator<Item = Vec<Field>>,
+    ) {
+        self.rows("entries", section, titles, rows);
+    }
+
     pub fn table(
         &mut self,
         section: &str,
         titles: &str,
         rows: impl IntoIterator<Item = Vec<Field>>,
     ) {
+        self.rows("figures", section, titles, rows);
+    }
+
+    /// `titles`: with bars between them, and `>` before that of a column of numbers. The first field of a row is its
+    /// heading. The roles are those of the elements; a narrow screen's layout would take them away.
+    fn rows(
+        &mut self,
+        class: &str,
+        section: &str,
+        titles: &str,
+        rows: impl IntoIterator<Item = Vec<Field>>,
+    ) {
         let titles: Vec<&str> = titles.split('|').collect();
         self.line(format_args!(
-            "<table role=\"table\" aria-labelledby=\"{section}\">\n<thead role=\"rowgroup\"><tr role=\"row\">"
+            "<table role=\"table\" class=\"{class}\" aria-labelledby=\"{section}\">\n<thead role=\"rowgroup\"><tr role=\"row\">"
         ));
         for title in &titles {
             let class = if title.starts_with('>') {
@@ -139,13 +159,13 @@ impl Html {
     }
 
     /// Names with what they are.
-    pub fn list(&mut self, pairs: impl IntoIterator<Item = (String, String)>) {
+    pub fn list(&mut self, pairs: impl IntoIterator<Item = (&'static str, Field)>) {
         self.line("<dl>");
-        for (name, value) in pairs {
+        for (name, field) in pairs {
+            let (class, body) = (field.class(), field.markup(""));
             self.line(format_args!(
-                "<div><dt>{}</dt><dd>{}</dd></div>",
-                Escaped(&name),
-                Escaped(&value)
+                "<div><dt>{}</dt><dd class=\"{class}\">{body}</dd></div>",
+                Escaped(name)
             ));
         }
         self.line("</dl>");

@@ -15,12 +15,11 @@ use crate::protocol::ServedBy;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WindowSums {
     pub billed: MicroUsdSum,
+    /// Those in flight are among them.
     pub requests: u64,
     pub in_doubt: u64,
     pub unreported: u64,
     pub failed: u64,
-    /// Begun and not ended.
-    pub open: u64,
     /// Answers that say that a specialist gave them, and those of a frontier model.
     pub by_specialist: u64,
     pub by_frontier: u64,
@@ -64,7 +63,6 @@ impl WindowSums {
             in_doubt: row.in_doubt,
             unreported: row.unreported,
             failed: row.failed,
-            open: row.open,
             compared: Compared {
                 answers: row.compared,
                 billed: row.compared_billed_micro_usd,
@@ -90,15 +88,14 @@ impl WindowSums {
 
     /// The whole ledger.
     pub fn of_totals(totals: &Totals) -> Self {
-        let mut sums = Self {
-            open: totals.open,
+        let open = Self {
             requests: totals.open,
             ..Self::default()
         };
-        for (line, row) in &totals.lines {
-            sums.merge(&Self::of_line(line, row));
-        }
-        sums
+        let lines = totals.lines.iter();
+        lines.fold(open, |sums, (line, row)| {
+            sums.plus(&Self::of_line(line, row))
+        })
     }
 
     fn served_by(self, by: Option<ServedBy>) -> Self {
@@ -116,17 +113,19 @@ impl WindowSums {
         }
     }
 
-    fn merge(&mut self, other: &Self) {
-        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
-        self.billed.merge(other.billed);
-        add(&mut self.requests, other.requests);
-        add(&mut self.in_doubt, other.in_doubt);
-        add(&mut self.unreported, other.unreported);
-        add(&mut self.failed, other.failed);
-        add(&mut self.open, other.open);
-        add(&mut self.by_specialist, other.by_specialist);
-        add(&mut self.by_frontier, other.by_frontier);
-        self.compared.merge(other.compared);
+    #[must_use]
+    fn plus(mut self, more: &Self) -> Self {
+        self.billed.merge(more.billed);
+        self.compared.merge(more.compared);
+        Self {
+            requests: self.requests.saturating_add(more.requests),
+            in_doubt: self.in_doubt.saturating_add(more.in_doubt),
+            unreported: self.unreported.saturating_add(more.unreported),
+            failed: self.failed.saturating_add(more.failed),
+            by_specialist: self.by_specialist.saturating_add(more.by_specialist),
+            by_frontier: self.by_frontier.saturating_add(more.by_frontier),
+            ..self
+        }
     }
 
     /// Entries whose price is not known.
@@ -139,24 +138,28 @@ impl WindowSums {
 
 impl Windows {
     /// What lies behind the last day counts for it: a clock that was ahead is no reason to leave it out.
-    fn add(&mut self, row: &SpendRow, days: &[String], week_days: usize) {
+    fn of_row(row: &SpendRow, days: &[String], week_days: usize) -> Self {
         let sums = WindowSums::of_row(row);
         let day = row.labels.get(&GroupBy::Day);
-        let is_since = |first: Option<&String>| first.is_none_or(|first| day >= Some(first));
-        self.month.merge(&sums);
+        let since = |first: Option<&String>| match first.is_none_or(|first| day >= Some(first)) {
+            true => sums.clone(),
+            false => WindowSums::default(),
+        };
         let week = days.len().checked_sub(week_days);
-        if is_since(week.and_then(|at| days.get(at))) {
-            self.week.merge(&sums);
-        }
-        if is_since(days.last()) {
-            self.today.merge(&sums);
+        Self {
+            today: since(days.last()),
+            week: since(week.and_then(|at| days.get(at))),
+            month: sums.clone(),
         }
     }
 
-    fn merge(&mut self, other: &Self) {
-        self.today.merge(&other.today);
-        self.week.merge(&other.week);
-        self.month.merge(&other.month);
+    #[must_use]
+    fn plus(self, more: &Self) -> Self {
+        Self {
+            today: self.today.plus(&more.today),
+            week: self.week.plus(&more.week),
+            month: self.month.plus(&more.month),
+        }
     }
 }
 
@@ -168,19 +171,15 @@ impl Spent {
         let mut all = Windows::default();
         let mut apps: BTreeMap<&str, AppSums> = BTreeMap::new();
         for row in rows {
-            all.add(row, days, week_days);
+            let of_row = AppSums::of_row(row, days, week_days);
+            all = all.plus(&of_row.windows);
             let name = row.labels.get(&GroupBy::App).map_or("", String::as_str);
-            let app = apps.entry(name).or_insert_with(|| AppSums {
-                name: name.to_owned(),
-                windows: Windows::default(),
-                days: vec![MicroUsdSum::default(); days.len()],
-            });
-            app.windows.add(row, days, week_days);
-            let day = row.labels.get(&GroupBy::Day);
-            let at = days.iter().position(|known| Some(known) == day);
-            if let Some(sum) = at.and_then(|at| app.days.get_mut(at)) {
-                sum.merge(row.billed_micro_usd);
-            }
+            let so_far = apps.remove(name);
+            let app = match so_far {
+                Some(so_far) => so_far.plus(&of_row),
+                None => of_row,
+            };
+            apps.insert(name, app);
         }
         let mut apps: Vec<AppSums> = apps.into_values().collect();
         let rank = |app: &AppSums| (app.windows.month.billed, app.windows.month.requests);
@@ -194,12 +193,11 @@ impl Spent {
         let mut apps: Vec<AppSums> = named.cloned().collect();
         let others = self.apps.get(count..).unwrap_or_default();
         if let Some((first, more)) = others.split_first() {
-            let mut sum = first.clone();
-            for app in more {
-                sum.merge(app);
-            }
-            sum.name = format!("{} more", others.len());
-            apps.push(sum);
+            let sum = more.iter().fold(first.clone(), AppSums::plus);
+            apps.push(AppSums {
+                name: format!("{} more", others.len()),
+                ..sum
+            });
         }
         apps
     }
@@ -208,10 +206,29 @@ impl Spent {
 // === impl AppSums ===
 
 impl AppSums {
-    fn merge(&mut self, other: &Self) {
-        self.windows.merge(&other.windows);
-        for (sum, more) in self.days.iter_mut().zip(&other.days) {
+    fn of_row(row: &SpendRow, days: &[String], week_days: usize) -> Self {
+        let of = |by| row.labels.get(&by);
+        let billed_on = |day: &String| match of(GroupBy::Day) == Some(day) {
+            true => row.billed_micro_usd,
+            false => MicroUsdSum::default(),
+        };
+        Self {
+            name: of(GroupBy::App).cloned().unwrap_or_default(),
+            windows: Windows::of_row(row, days, week_days),
+            days: days.iter().map(billed_on).collect(),
+        }
+    }
+
+    #[must_use]
+    fn plus(self, more: &Self) -> Self {
+        let mut days = self.days;
+        for (sum, more) in days.iter_mut().zip(&more.days) {
             sum.merge(*more);
+        }
+        Self {
+            name: self.name,
+            windows: self.windows.plus(&more.windows),
+            days,
         }
     }
 }
