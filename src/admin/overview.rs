@@ -119,7 +119,7 @@ fn spend(ledger: &Ledger, asked: &SpendQuestion) -> SpendFigure {
         return SpendFigure::BeingAddedUp;
     }
     match ledger.spend(asked.since_ms, asked.until_ms, &asked.by, &asked.zone) {
-        Ok(spend) => SpendFigure::Whole(SpendDocument::new(asked, spend)),
+        Ok(spend) => SpendFigure::Whole(Box::new(SpendDocument::new(asked, spend))),
         Err(error) => SpendFigure::Unread(error.to_string()),
     }
 }

@@ -66,7 +66,7 @@ pub struct Figures {
 #[derive(Debug)]
 pub enum SpendFigure {
     /// By app, day and server.
-    Whole(SpendDocument),
+    Whole(Box<SpendDocument>),
     /// The index is made anew from the journal: they would take long, again and again.
     BeingAddedUp,
     Unread(String),

@@ -106,7 +106,7 @@ pub async fn answer(
         }
         "/api/status" => written(query::nothing(asked).map(|()| status(admin))),
         _ => {
-            let text = "Here are /, /metrics, /healthz, /readyz, /api/status, /api/spend, \
+            let text = "Here are /, /explain/ENTRY, /metrics, /healthz, /readyz, /api/status, /api/spend, \
                         /api/receipts, /api/apps, /api/caps, /api/explain and /api/reconcile. Apps are \
                         served on the proxy's port.";
             return plain(StatusCode::NOT_FOUND, text);

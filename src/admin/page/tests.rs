@@ -29,8 +29,8 @@ fn row(app: &str, day: &str, served_by: &str, billed: u64) -> SpendRow {
     }
 }
 
-fn document(rows: Vec<SpendRow>) -> SpendDocument {
-    SpendDocument {
+fn document(rows: Vec<SpendRow>) -> Box<SpendDocument> {
+    Box::new(SpendDocument {
         since: None,
         until: None,
         time_zone: "UTC".to_owned(),
@@ -39,7 +39,7 @@ fn document(rows: Vec<SpendRow>) -> SpendDocument {
         damaged: 0,
         rounded: false,
         rows,
-    }
+    })
 }
 
 fn receipts(entries: &[serde_json::Value]) -> Result<ReceiptsDocument, String> {
