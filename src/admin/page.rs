@@ -29,8 +29,10 @@ use crate::ledger::query::EntryView;
 use crate::ledger::totals::Totals;
 
 /// What the browser is to run and load: the hashes are those of the script and the style in the page.
-pub const POLICY: &str = "default-src 'none'; script-src 'sha256-sxDxMPGOxesctud+JxC/4SIUtm2ivah9mAMLFqPixfA='; style-src 'sha256-a5Y2IU8HYujaI3N6aFqlnbgBfZ7BFIeWtc3Z/nwIYds='; connect-src 'self'; \
-     img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+pub const POLICY: &str = "default-src 'none'; \
+     script-src 'sha256-sxDxMPGOxesctud+JxC/4SIUtm2ivah9mAMLFqPixfA='; \
+     style-src 'sha256-K0hhgAvKav0Ufu49MBh8jakIeY63r3M0XtK8uMdFa4I='; \
+     connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const SCRIPT: &str = include_str!("page/refresh.js");
 
@@ -118,12 +120,13 @@ pub fn render(view: &PageView<'_>) -> String {
     if !view.caps.caps.is_empty() || !view.caps.frozen.is_empty() {
         html.section("caps", "Caps", |html| caps(html, view));
     }
-    html.line("<div class=\"columns\">");
+    html.line("<div class=\"columns\"><div>");
     html.section("service", "At the service", |html| {
         html.list(at_service(view))
     });
-    html.section("ledger", "Ledger", |html| html.list(ledger(view)));
     html.section("process", "Process", |html| html.list(process(view)));
+    html.line("</div>");
+    html.section("ledger", "Ledger", |html| html.list(ledger(view)));
     html.line("</div>\n</main>");
     html.line(format_args!("<script>{SCRIPT}</script>"));
     html.finish()
@@ -207,8 +210,7 @@ fn windows_table(html: &mut Html, titles: &str, windows: &[Option<&WindowSums>])
     html.table("spend", &format!("Window|{titles}"), rows);
     html.paragraph(
         "muted",
-        "What a frontier model would have cost is the service's estimate; saved is counted over the answers that \
-         reported both prices, and over no others.",
+        "Saved is counted over the answers that reported both prices; the frontier's is the service's estimate.",
     );
 }
 
