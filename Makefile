@@ -14,7 +14,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build release lint fmt docs tidy-report test test-all torture faults defences fuzz bench bench-quick bench-compare bench-baseline bench-ledger soak install uninstall deb tarball container test-package clean-tools
+.PHONY: help demo build release lint fmt docs tidy-report test test-all torture faults defences fuzz bench bench-quick bench-compare bench-baseline bench-ledger soak install uninstall deb tarball container test-package test-page clean-tools
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,7 +47,7 @@ tidy-report: ## lines, files, circles of files, type names that stand twice
 test: ## everything CI runs: layout, clippy, Rust tests, systemd unit, OpenAI SDKs, promtool
 	@scripts/test.sh
 
-test-all: ## test, with the slow tests, reference scorers, the supply chain, the demos of a release build and the packages
+test-all: ## test, with the slow tests, the page in Chromium, a real Prometheus, reference scorers, the supply chain, the demos of a release build and the packages
 	@scripts/setup-native.sh
 	@scripts/deny.sh
 	cargo build --workspace --locked --release
@@ -122,5 +122,8 @@ container: ## a container image from the tarball, where podman or docker and the
 test-package: ## the packages in a booted systemd: install, use, upgrade, remove, purge (root)
 	@scripts/test-package.sh
 
-clean-tools: ## remove what the set-up put below .cache and tests/sdk/node
-	rm -rf .cache tests/sdk/node/node_modules
+test-page: ## the status page in Chromium, with axe-core; screenshots in .cache/page
+	@scripts/test-page.sh
+
+clean-tools: ## remove what the set-up put below .cache, tests/sdk/node and tests/browser
+	rm -rf .cache tests/sdk/node/node_modules tests/browser/node_modules

@@ -106,6 +106,7 @@ exec curl -sS -o /dev/null -w '%{http_code}\n' --max-time 30 http://127.0.0.1:83
 ASK
 must "200" sh /srv/ask
 must "nightly" bursar spend --by app
+must "" test -s /usr/share/bursar/grafana/bursar.json -a -s /usr/share/bursar/grafana/alerts.yml
 
 say "an upgrade refuses nobody, and the ledger is kept"
 nsenter --target "$leader" --all -- env -i PATH=/usr/bin:/bin sh -c \

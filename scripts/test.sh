@@ -6,8 +6,8 @@
 #      fails ends it at once). The last line is the sum over all runners: N passed, N failed.
 #
 # RUNNER=cargo takes cargo's own test runner even where nextest is installed.
-# IGNORED=1 runs the slow tests too, the previous major of the Python SDK, and the scorers against reference
-# implementations (`make test-all`).
+# IGNORED=1 runs the slow tests too, the previous major of the Python SDK, the scorers against reference
+# implementations, and the FOCUS export against its validator (`make test-all`).
 
 . "$(dirname "$0")/lib.sh"
 
@@ -61,7 +61,10 @@ export BURSAR_BIN=${BURSAR_BIN:-$TARGET/debug/bursar}
 step sdk-python "$CACHE/sdk-python/bin/python" -m pytest tests/sdk/python || true
 [ -z "${IGNORED:-}" ] || step sdk-python-openai2 "$CACHE/sdk-python-openai2/bin/python" -m pytest tests/sdk/python || true
 [ -z "${IGNORED:-}" ] || step reference scripts/test-reference.sh || true
+[ -z "${IGNORED:-}" ] || step focus scripts/test-focus.sh || true
 [ -z "${IGNORED:-}" ] || step schemathesis scripts/test-schemathesis.sh || true
+[ -z "${IGNORED:-}" ] || step page scripts/test-page.sh || true
+[ -z "${IGNORED:-}" ] || step prometheus scripts/test-prometheus.sh || true
 if [ -d tests/sdk/node/node_modules ]; then
     step sdk-node node --test --test-reporter=spec tests/sdk/node/*.test.mjs || true
 fi

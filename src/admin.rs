@@ -3,13 +3,15 @@
 //!
 //! Promise: on a port it reads only (GET and HEAD; `/api/reconcile` makes a free GET of the service, once
 //! a minute at most);
-//! changes take the Unix socket. It refuses web pages as the proxy's door does, and is bounded:
-//! connections, heads, connection life, queries at once, rows in an answer.
+//! changes take the Unix socket. It refuses web pages as the proxy's door does, but a person may follow a link to the
+//! status page and to an entry's. It is bounded: connections, heads, connection life, queries at once, rows in an answer.
 //!
-//! Lowest first: documents, bodies and the door < `query` < `failure` < `shared` (what all connections have)
-//! < `orders` `runs` < `change` < `routes` < this file, which accepts connections.
+//! Lowest first: documents, bodies and the door < `explain` `query` < `failure` `page` < `shared` (what all
+//! connections have) < `reading` < `orders` `overview` `runs` < `change` < `routes` < `schedule` < this file, which
+//! accepts connections.
 
 mod body;
+pub mod cells;
 pub mod change;
 pub mod documents;
 mod door;
@@ -17,11 +19,14 @@ pub mod explain;
 mod failure;
 mod once;
 pub mod orders;
+mod overview;
 mod page;
 mod query;
+mod reading;
 pub mod reconcile;
 mod routes;
 pub mod runs;
+pub mod schedule;
 mod shared;
 
 use std::convert::Infallible;

@@ -345,7 +345,7 @@ pub fn read(state_dir: &Path, declared: &Declared) -> Result<Table, AppsError> {
 }
 
 /// The caps of all apps there are: declared, added, and the app of callers that are none.
-fn rules_of(table: &Table, caps: &config::CapsTable) -> Rules {
+pub fn rules_of(table: &Table, caps: &config::CapsTable) -> Rules {
     let known = table.known().iter().map(|known| &*known.app);
     Rules::new(caps, known.chain([&**table.default_app()])).of_all_apps()
 }

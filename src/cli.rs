@@ -4,30 +4,34 @@
 //! 0 done, 1 failed, 2 usage, 78 configuration. `--json` output only ever gains fields. A reader
 //! that closes the pipe is no mistake.
 //!
-//! This file reads the line and hands it to its command. Below it, lowest first: `cells` `client` `table` < `error`
-//! < `output` `daemon` `runtime` < `arguments` `source` (what a command reads) < `locate` (which daemon or
+//! This file reads the line and hands it to its command. Below it, lowest first: `client` `look` < `table` <
+//! `error` < `output` `daemon` `runtime` < `csv` < `entry_csv` `focus` `arguments` `source` (what a command reads) < `locate` (which daemon or
 //! directory) < the commands.
 
 pub mod app;
 pub mod arguments;
 pub mod caps;
-pub mod cells;
 pub mod check;
 pub mod client;
 pub mod compact;
+pub mod csv;
 pub mod daemon;
 #[cfg(feature = "sandbox")]
 pub mod demo;
+pub mod doctor;
 #[cfg(not(feature = "sandbox"))]
 mod elsewhere;
+pub mod entry_csv;
 pub mod error;
 pub mod exec;
 pub mod explain;
 pub mod export;
+pub mod focus;
 pub mod freeze;
 pub mod key;
 pub mod ledger;
 pub mod locate;
+pub mod look;
 pub mod output;
 pub mod receipts;
 pub mod reconcile;
@@ -40,6 +44,7 @@ pub mod source;
 pub mod spend;
 pub mod status;
 pub mod table;
+pub mod top;
 pub mod whole_file;
 
 use std::process::ExitCode;
@@ -48,15 +53,20 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use self::error::{CliError, EXIT_USAGE};
 use self::output::{remark, say};
+use crate::admin::cells;
+use crate::config::Env;
 use crate::server;
+use crate::telemetry::journal::{self, LogPlace};
 
-/// A local proxy that holds the key, bills each call once, and keeps exact receipts.
 #[derive(Debug, Parser)]
-#[command(name = "bursar", version, after_help = FIRST_STEPS)]
+#[command(name = "bursar", version, about = ABOUT, after_help = FIRST_STEPS)]
 struct CommandLine {
     #[command(subcommand)]
     command: Option<Command>,
 }
+
+const ABOUT: &str =
+    "A local proxy that holds the key, bills each call once, and keeps exact receipts";
 
 const FIRST_STEPS: &str = "\
 To start:
@@ -64,6 +74,10 @@ To start:
   bursar sandbox                    the inference service on this machine
   bursar run --upstream URL --api-key-file FILE
                                     spend through http://127.0.0.1:8327/v1";
+
+const NEXT_STEPS: &str = "\
+Where it runs, `bursar status` shows it on one screen; where it does not, `bursar doctor` says why.
+All commands: bursar help";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -85,6 +99,8 @@ enum Command {
     Sandbox(elsewhere::Args),
     /// Check the configuration and print the settings that result
     Check(check::Args),
+    /// Look for what keeps bursar from its work, and name the remedy
+    Doctor(doctor::Args),
     /// Add, change, list and remove apps, and renew their tokens
     App(app::Args),
     /// Replace the organization's key
@@ -93,6 +109,8 @@ enum Command {
     Exec(exec::Args),
     /// Show the running daemon on one screen
     Status(status::StatusArgs),
+    /// Show who spends at this moment: apps, queue, spend a minute, last receipts
+    Top(top::Args),
     /// Print spend and trouble in one line, for a prompt or a status bar
     Line(status::LineArgs),
     /// Print what a shell sets so that its programs spend through bursar: eval "$(bursar env)"
@@ -141,7 +159,7 @@ pub fn main() -> ExitCode {
 
 fn obey(command: Option<Command>) -> Result<(), CliError> {
     match command {
-        None => say(CommandLine::command().render_help()),
+        None => say(format_args!("{ABOUT}\n\n{FIRST_STEPS}\n\n{NEXT_STEPS}")),
         Some(Command::Run(args)) => run::run(&args),
         #[cfg(feature = "sandbox")]
         Some(Command::Demo(args)) => demo::demo(args),
@@ -152,10 +170,12 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
         #[cfg(not(feature = "sandbox"))]
         Some(Command::Sandbox(args)) => Err(elsewhere::become_it("sandbox", args)),
         Some(Command::Check(args)) => check::check(&args),
+        Some(Command::Doctor(args)) => doctor::doctor(&args),
         Some(Command::App(args)) => app::app(&args),
         Some(Command::Key(args)) => key::key(&args),
         Some(Command::Exec(args)) => exec::exec(&args),
         Some(Command::Status(args)) => status::status(&args),
+        Some(Command::Top(args)) => top::top(&args),
         Some(Command::Line(args)) => status::line(&args),
         Some(Command::Env(args)) => status::env(&args),
         Some(Command::Spend(args)) => spend::spend(&args),
@@ -172,14 +192,17 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
 }
 
 fn complain(error: &CliError) {
+    // What ends the service has its priority in the journal, too.
+    let place = LogPlace::of_standard_error(&Env::from_process());
+    let prefix = place.prefix(journal::ERROR);
     match error {
         CliError::Said | CliError::Child(_) => {}
         CliError::Config(errors) => {
             for line in errors.lines() {
-                remark(format_args!("bursar: {line}"));
+                remark(format_args!("{prefix}bursar: {line}"));
             }
         }
-        error => remark(format_args!("bursar: {error}")),
+        error => remark(format_args!("{prefix}bursar: {error}")),
     }
 }
 

@@ -49,6 +49,18 @@ pub struct ManualClock {
 /// A UUID, new at each boot. A container sees that of its machine.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
+/// Processor time that this process has used.
+pub fn process_cpu() -> Duration {
+    duration_on(ClockId::ProcessCPUTime)
+}
+
+fn duration_on(clock: ClockId) -> Duration {
+    let since = clock_gettime(clock);
+    let seconds = u64::try_from(since.tv_sec).unwrap_or(0);
+    let nanos = u32::try_from(since.tv_nsec).unwrap_or(0);
+    Duration::new(seconds, nanos)
+}
+
 // === impl BootId ===
 
 impl BootId {
@@ -85,10 +97,7 @@ impl Clock for SystemClock {
     }
 
     fn monotonic(&self) -> Duration {
-        let since = clock_gettime(ClockId::Monotonic);
-        let seconds = u64::try_from(since.tv_sec).unwrap_or(0);
-        let nanos = u32::try_from(since.tv_nsec).unwrap_or(0);
-        Duration::new(seconds, nanos)
+        duration_on(ClockId::Monotonic)
     }
 
     fn boot(&self) -> Option<BootId> {

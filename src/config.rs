@@ -30,8 +30,8 @@ pub use self::app::{
     ALL_APPS, App, CapsTable, DEFAULT_APP, Limits, NameError, OTHER_APP, OnClarification,
 };
 pub use self::env::{
-    BURSAR_ADMIN, BURSAR_CONFIG, BURSAR_STATE_DIR, Env, LISTEN_FDNAMES, NO_PROXY, Overrides,
-    PROXIES,
+    BURSAR_ADMIN, BURSAR_CONFIG, BURSAR_STATE_DIR, Env, JOURNAL_STREAM, LISTEN_FDNAMES, NO_PROXY,
+    Overrides, PROXIES,
 };
 pub use self::errors::{ConfigErrors, Location};
 pub use self::key::{ApiKey, KEY_CHARS_MAX, KeyError, KeyFile, read_key};

@@ -6,10 +6,12 @@
 
 pub mod body;
 pub mod browser;
+pub mod echo;
 pub mod names;
 pub mod receipt;
 pub mod routes;
 pub mod sse;
+pub mod trace;
 
 use serde::{Deserialize, Serialize};
 

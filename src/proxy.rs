@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! refuse      every answer of our own: code, status, text
+//! quoted      text of others in log and ledger: bounded, without secrets
 //! hops        whether a request has been here
 //! life        what a stop waits for, and its signals
 //! downstream  the app's connection during one request
@@ -39,6 +40,7 @@ mod life;
 mod limits;
 pub mod own_call;
 mod purchase;
+mod quoted;
 mod refuse;
 mod relay;
 mod report;

@@ -41,6 +41,7 @@ use crate::ledger::{Ledger, LedgerError, LedgerOptions};
 use crate::proxy::{
     self, AppListener, Authorities, EvalRunPoller, Gateway, GatewayParts, TrustError,
 };
+use crate::telemetry::journal::LogPlace;
 use crate::telemetry::metrics::{Metrics, MetricsError};
 use crate::telemetry::{self, Logging, LoggingError};
 
@@ -132,7 +133,7 @@ pub fn run(
     announce: impl FnOnce(&Listening),
 ) -> Result<(), ServerError> {
     keep_files_private();
-    let logging = Logging::start(config.log)?;
+    let logging = Logging::start(config.log, LogPlace::of_standard_error(&env))?;
     telemetry::log_panics();
     for warning in &config.warnings {
         tracing::warn!("{warning}");
@@ -213,6 +214,7 @@ impl Server {
         let authorities = proxy::authorities(&config)?;
         let config = Arc::new(config);
         let metrics = Arc::new(Metrics::new()?);
+        metrics.started(clock.wall_ms());
         // Clients that connect before the ledger is open wait in the backlog.
         let state_dir = &config.ledger.state_dir;
         let (inside, admin_outside): (Vec<_>, Vec<_>) = config
@@ -300,6 +302,11 @@ impl Server {
         spenders::share_sockets(&server.apps, &server.listening.proxy, own);
         let caps = Arc::clone(server.gateway.caps());
         tokio::spawn(caps.follow(server.stop_proxy.subscribe()));
+        let comparing = Arc::clone(&server.admin);
+        tokio::spawn(admin::schedule::reconcile(
+            comparing,
+            server.stop_proxy.subscribe(),
+        ));
         let evidence = EvalRunPoller::new(&server.gateway);
         tokio::spawn(evidence.gather(server.stop_proxy.subscribe()));
         tracing::info!(
@@ -437,11 +444,16 @@ impl Server {
     /// Ends everything in order. What is still in flight when the time is up is cut and ends in
     /// doubt; the ledger closes after the last outcome.
     pub async fn stop(&mut self) {
-        tracing::info!(in_flight = self.gateway.in_flight(), "stopping");
+        let patience = self.config.listen.shutdown_timeout;
+        tracing::info!(
+            in_flight = self.gateway.in_flight(),
+            "stopping: what is in flight has up to {} s to end; a second Ctrl-C (or SIGTERM) ends bursar at once, and \
+             what it cuts is in doubt",
+            patience.as_secs()
+        );
         self.admin.drain();
         self.stop_proxy.send_replace(true);
         self.gateway.close_queue();
-        let patience = self.config.listen.shutdown_timeout;
         if timeout(patience, self.gateway.at_rest()).await.is_err() {
             let left = self.gateway.in_flight();
             tracing::warn!(left, "shutdown_timeout_s is over; what is left is cut");

@@ -1,6 +1,7 @@
 //! What the process reports about itself: log lines and metrics.
 //!
-//! Log lines go to standard error ([`log_lines`]), as text or as one JSON object a line. Records of the `log` crate
+//! Log lines go to standard error ([`log_lines`]), as text or as one JSON object a line; where that is systemd's
+//! journal, with their priority and without a time ([`journal`]). Records of the `log` crate
 //! (pingora, sled, rustls) are bridged into the same stream.
 //!
 //! Promise: only bursar's own lines follow `[log] level`. Lines of other crates are capped at `warn`
@@ -9,6 +10,7 @@
 //! its place and never with its message, which may hold bytes of a request.
 
 pub mod exposition;
+pub mod journal;
 pub mod labels;
 mod log_lines;
 pub mod metrics;
@@ -24,6 +26,7 @@ use tracing_subscriber::filter::{Targets, filter_fn};
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::{Layer, Registry, fmt, reload};
 
+use self::journal::{LogPlace, WithPriority};
 use self::log_lines::LogLines;
 use crate::config::{Log, LogFormat, LogLevel};
 
@@ -57,24 +60,30 @@ pub enum LoggingError {
 
 impl Logging {
     /// Starts logging for the whole process; once.
-    pub fn start(log: Log) -> Result<Self, LoggingError> {
+    pub fn start(log: Log, place: LogPlace) -> Result<Self, LoggingError> {
         let (filter, handle) = reload::Layer::new(targets(log.level));
         let written = LogLines::to(io::stderr())?;
+        // With internal errors on, a closed standard error would panic the task that logs.
+        let text = fmt::layer()
+            .with_ansi(false)
+            .log_internal_errors(false)
+            .with_writer(written.clone());
         let lines: Box<dyn Layer<_> + Send + Sync> = match log.format {
-            // With internal errors on, a closed standard error would panic the task that logs.
-            LogFormat::Json => fmt::layer()
-                .json()
-                .flatten_event(true)
-                .with_current_span(false)
-                .with_span_list(false)
-                .log_internal_errors(false)
-                .with_writer(written.clone())
-                .boxed(),
-            LogFormat::Text => fmt::layer()
-                .with_ansi(false)
-                .log_internal_errors(false)
-                .with_writer(written.clone())
-                .boxed(),
+            LogFormat::Json => {
+                let json = text
+                    .json()
+                    .flatten_event(true)
+                    .with_current_span(false)
+                    .with_span_list(false);
+                match place {
+                    LogPlace::Plain => json.boxed(),
+                    LogPlace::Journal => json.without_time().map_event_format(WithPriority).boxed(),
+                }
+            }
+            LogFormat::Text => match place {
+                LogPlace::Plain => text.boxed(),
+                LogPlace::Journal => text.without_time().map_event_format(WithPriority).boxed(),
+            },
         };
         let subscriber = tracing_subscriber::registry()
             .with(filter)

@@ -4,6 +4,7 @@
 //! Promise: every figure is what a line of the journal said; the sentences say which line that was,
 //! and nothing that no line said.
 
+pub mod timeline;
 mod words;
 
 use serde::{Deserialize, Serialize, Serializer, ser};
@@ -81,6 +82,11 @@ pub struct EntryLine {
     /// Of a doubt.
     pub reason: Option<InDoubt>,
     pub billed_micro_usd: Option<MicroUsd>,
+}
+
+/// Why the amount of an entry in doubt is not known.
+pub const fn doubt(reason: InDoubt) -> &'static str {
+    words::in_doubt(reason)
 }
 
 // === impl Explanation ===

@@ -1,6 +1,7 @@
 //! Why a question was not answered.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::query::QueryError;
 use super::reconcile::{FigureError, Reconciliation};
@@ -33,9 +34,12 @@ pub enum Failure {
 /// The ledger held against the service's own figure, both of one moment, or why not.
 pub type Reconciled = Result<Reconciliation, Arc<Failure>>;
 
-/// Everything that came of a call; without a turn none was made.
-pub fn is_kept(reconciled: &Reconciled) -> bool {
-    !reconciled
-        .as_ref()
-        .is_err_and(|failure| matches!(**failure, Failure::Busy))
+/// How long everything that came of a call is good for readers; without a turn none was made.
+const RECONCILED_GOOD_FOR: Duration = Duration::from_secs(60);
+
+pub fn reconciled_good_for(reconciled: &Reconciled, _took: Duration) -> Duration {
+    match reconciled {
+        Err(failure) if matches!(**failure, Failure::Busy) => Duration::ZERO,
+        Ok(_) | Err(_) => RECONCILED_GOOD_FOR,
+    }
 }

@@ -1,10 +1,10 @@
-//! What readers may make bursar ask the service for: once a minute, however many of them want to know.
+//! What costs something to know, and is asked for once in a while, however many readers want to know.
 //!
-//! Why: every program of the machine reaches the admin port, and each question is a call with the
-//! organization's key. A reader that asks while a call is under way gets that call's answer, and so does one
-//! that asks within the minute after it. Promise: one call at a time, which ends also when its reader has
-//! disconnected; an answer is never older than its stated age. An answer that need not be kept for a minute
-//! is sent only to readers that wait for it.
+//! Why: every program of the machine reaches the admin port. A question to the service is a call with the
+//! organization's key, and a view of the status page reads the ledger. A reader that asks while a call is under way
+//! gets that call's answer, and so does one that asks while the answer is good. Promise: one call at a time, which
+//! ends also when its reader has disconnected; an answer is never older than its stated age. An answer that is good
+//! for no time is sent only to readers that wait for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,31 +14,30 @@ use tokio::sync::watch;
 
 use crate::clock::SharedClock;
 
-/// How long an answer is good, and how long nothing is asked behind it.
-pub const KEPT: Duration = Duration::from_secs(60);
-
 /// The newest answer, or the call that is to bring it.
-pub struct OnceAMinute<T> {
+pub struct OnceAWhile<T> {
     clock: SharedClock,
-    keeps: fn(&T) -> bool,
+    good_for: GoodFor<T>,
     newest: Mutex<Option<watch::Receiver<Option<DoneCall<T>>>>>,
 }
+
+/// How long an answer is good, of which nothing new is asked meanwhile; by the time that its call took.
+pub type GoodFor<T> = fn(&T, Duration) -> Duration;
 
 /// An answer, and when its call began, on the monotonic clock: its figures are no older.
 struct DoneCall<T> {
     at: Duration,
     answer: Arc<T>,
-    is_kept: bool,
+    good_for: Duration,
 }
 
-// === impl OnceAMinute ===
+// === impl OnceAWhile ===
 
-impl<T: Send + Sync + 'static> OnceAMinute<T> {
-    /// `keeps`: whether an answer is good for a minute.
-    pub fn new(clock: SharedClock, keeps: fn(&T) -> bool) -> Self {
+impl<T: Send + Sync + 'static> OnceAWhile<T> {
+    pub fn new(clock: SharedClock, good_for: GoodFor<T>) -> Self {
         Self {
             clock,
-            keeps,
+            good_for,
             newest: Mutex::new(None),
         }
     }
@@ -70,15 +69,16 @@ impl<T: Send + Sync + 'static> OnceAMinute<T> {
         }
         let (sender, receiver) = watch::channel(None);
         *newest = Some(receiver.clone());
-        let (call, keeps, at) = (call(), self.keeps, self.clock.monotonic());
+        let (call, good_for, at) = (call(), self.good_for, self.clock.monotonic());
+        let clock = Arc::clone(&self.clock);
         // A task of its own: a reader that disconnects does not make room for the next call.
         tokio::spawn(async move {
             let answer = Arc::new(call.await);
-            let is_kept = keeps(&answer);
+            let took = clock.monotonic().saturating_sub(at);
             sender.send_replace(Some(DoneCall {
                 at,
+                good_for: good_for(&answer, took),
                 answer,
-                is_kept,
             }));
         });
         receiver
@@ -86,7 +86,7 @@ impl<T: Send + Sync + 'static> OnceAMinute<T> {
 
     fn is_good(&self, call: &watch::Receiver<Option<DoneCall<T>>>) -> bool {
         match &*call.borrow() {
-            Some(done) => done.is_kept && self.age(done) < KEPT,
+            Some(done) => self.age(done) < done.good_for,
             // Under way, unless its task died.
             None => call.has_changed().is_ok(),
         }

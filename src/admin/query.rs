@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 use crate::admin::documents::SpendQuestion;
 use crate::admin::reconcile::{Figure, Invoice};
 use crate::ledger::entry::{EntryId, InDoubt};
-use crate::ledger::query::{Filter, GroupBy, StateWord};
+use crate::ledger::query::{Filter, GroupBy, PART_CHARS_MIN, StateWord};
 use crate::money::MicroUsd;
 use crate::protocol::Operation;
 
@@ -40,7 +40,10 @@ pub fn spend(query: &str) -> Result<SpendQuestion, QueryError> {
             "by" => {
                 for word in value.split(',').filter(|word| !word.is_empty()) {
                     let by = GroupBy::from_word(word).ok_or_else(|| {
-                        wrong(&name, "app, lane, operation, served_by, day, state")
+                        wrong(
+                            &name,
+                            "app, lane, operation, served_by, day, state, model, hour, week, month",
+                        )
                     })?;
                     if !asked.by.contains(&by) {
                         asked.by.push(by);
@@ -57,9 +60,19 @@ pub fn spend(query: &str) -> Result<SpendQuestion, QueryError> {
     Ok(asked)
 }
 
-/// `since_ms`, `until_ms`, `app`, `operation`, `model`, `state`, `reason`, `id`, `after_seq`, `limit`. The filter
-/// always has a limit.
-pub fn receipts(query: &str) -> Result<Filter, QueryError> {
+/// Which entries `/api/receipts` is asked for.
+#[derive(Clone, Debug)]
+pub struct ReceiptsQuestion {
+    /// Always with a limit.
+    pub filter: Filter,
+    /// The end of an id, which is still to be found.
+    pub id_part: Option<String>,
+}
+
+/// `since_ms`, `until_ms`, `app`, `operation`, `model`, `state`, `reason`, `id` (whole, or its end), `after_seq`,
+/// `limit`.
+pub fn receipts(query: &str) -> Result<ReceiptsQuestion, QueryError> {
+    let mut id_part = None;
     let mut filter = Filter {
         limit: Some(RECEIPTS_MAX),
         ..Filter::default()
@@ -90,12 +103,11 @@ pub fn receipts(query: &str) -> Result<Filter, QueryError> {
                     .ok_or_else(|| wrong(&name, "a reason of a doubt, such as client_gone"))?;
                 filter.reason = Some(reason);
             }
-            "id" => {
-                let id: EntryId = value
-                    .parse()
-                    .map_err(|_| wrong(&name, "an entry id (a UUID)"))?;
-                filter.id = Some(id);
-            }
+            "id" => match value.parse::<EntryId>() {
+                Ok(id) => filter.id = Some(id),
+                Err(_) if is_id_part(&value) => id_part = Some(value),
+                Err(_) => return Err(wrong(&name, AN_ID)),
+            },
             "after_seq" => filter.after_seq = Some(number(&name, &value)?),
             "limit" => {
                 let limit = usize::try_from(number(&name, &value)?).unwrap_or(usize::MAX);
@@ -107,7 +119,19 @@ pub fn receipts(query: &str) -> Result<Filter, QueryError> {
             _ => return Err(QueryError::Unknown { name }),
         }
     }
-    Ok(filter)
+    Ok(ReceiptsQuestion { filter, id_part })
+}
+
+const AN_ID: &str = "an entry id (a UUID), or its last 8 characters or more";
+
+/// Several ids end so.
+pub fn ambiguous_id() -> QueryError {
+    wrong("id", "more of the id: several end so")
+}
+
+fn is_id_part(text: &str) -> bool {
+    let is_of_id = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+    text.len() >= PART_CHARS_MIN && text.bytes().all(is_of_id)
 }
 
 /// `id`: what is to be explained.

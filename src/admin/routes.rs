@@ -9,44 +9,39 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
-use http::header::{HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use http::header::{ALLOW, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
-use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde_json::json;
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::task::spawn_blocking;
-use tokio::time::timeout;
 
 use super::change::{self, AppsDocument, ChangeRoute, Made, Via};
 use super::documents::{
     ErrorDocument, LedgerStatus, ReceiptsDocument, SpendDocument, SpendQuestion, StatusDocument,
 };
+use super::door::Browsed;
 use super::explain::Explanation;
 use super::failure::Failure;
-use super::page::{self, Status};
+use super::query::ReceiptsQuestion;
+use super::reading::{read, read_in, turn};
 use super::reconcile::{self, Figure, Reconciliation};
 use super::runs::{self, RunBody};
 use super::shared::Admin;
-use super::{door, query};
+use super::{door, overview, page, query};
 use crate::calendar;
 use crate::config::ListenAddr;
 use crate::ledger::LedgerError;
-use crate::ledger::query::{Spend, find, list, window};
+use crate::ledger::query::{Filter, FoundBy, Listing, Spend, find, list, window};
 use crate::ledger::reconcile::compare;
 use crate::protocol::routes::{Lookup, RouteTable};
 use crate::telemetry::exposition;
-use crate::telemetry::metrics::Difference;
+use crate::telemetry::metrics::{ComparisonResult, Difference};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
 const JSON: &str = "application/json";
-
-/// Longest wait for a turn to read the journal.
-const TURN_MAX: Duration = Duration::from_secs(10);
+const SVG: &str = "image/svg+xml";
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -64,7 +59,8 @@ pub async fn answer(
     let allowed = &config.listen.allowed_hosts;
     let change = ChangeRoute::of(request.uri().path()).filter(|_| via == Via::Owner);
     let may_change = change.is_some();
-    let admitted = door::admit(request.method(), request.headers(), allowed, may_change)
+    let (method, path) = (request.method(), request.uri().path());
+    let admitted = door::admit(method, path, request.headers(), allowed, may_change)
         .and_then(|()| door::check_target(request.uri()));
     let is_let_in = match &admitted {
         Ok(()) => true,
@@ -94,11 +90,13 @@ pub async fn answer(
         };
     }
     let asked = request.uri().query().unwrap_or_default();
+    if let Some(browsed) = Browsed::of(request.uri().path()) {
+        return for_browser(admin, browsed).await;
+    }
     let answered = match request.uri().path() {
         "/metrics" => return metrics(admin),
         "/healthz" => return verdict(admin.healthy().map(|()| None)),
         "/readyz" => return readyz(admin),
-        "/" => return status_page(admin).await,
         "/api/spend" => written(api_spend(admin, asked).await),
         "/api/receipts" => written(api_receipts(admin, via, asked).await),
         "/api/explain" => written(api_explain(admin, via, asked).await),
@@ -109,7 +107,7 @@ pub async fn answer(
         }
         "/api/status" => written(query::nothing(asked).map(|()| status(admin))),
         _ => {
-            let text = "Here are /, /metrics, /healthz, /readyz, /api/status, /api/spend, \
+            let text = "Here are /, /explain/ENTRY, /metrics, /healthz, /readyz, /api/status, /api/spend, \
                         /api/receipts, /api/apps, /api/caps, /api/explain and /api/reconcile. Apps are \
                         served on the proxy's port.";
             return plain(StatusCode::NOT_FOUND, text);
@@ -155,6 +153,27 @@ fn elsewhere(admin: &Admin) -> Answer {
     document(StatusCode::NOT_FOUND, &error)
 }
 
+async fn for_browser(admin: &Arc<Admin>, browsed: Browsed<'_>) -> Answer {
+    let page = |status, html: String| {
+        let mut answer = respond(status, HTML, html);
+        let policy = HeaderValue::from_static(page::POLICY);
+        answer.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+        answer
+    };
+    match browsed {
+        Browsed::StatusPage => {
+            let html = overview::status_page(admin, &status(admin)).await;
+            page(StatusCode::OK, html)
+        }
+        Browsed::EntryPage(id) => match overview::entry_page(admin, id).await {
+            Ok(Some(html)) => page(StatusCode::OK, html),
+            Ok(None) => page(StatusCode::NOT_FOUND, page::entry::missing()),
+            Err(failure) => failed(&failure),
+        },
+        Browsed::Icon => respond(StatusCode::OK, SVG, page::ICON),
+    }
+}
+
 fn metrics(admin: &Admin) -> Answer {
     let (totals, health) = admin.ledger.totals_and_health();
     match admin.metrics.render(&totals, &health) {
@@ -198,8 +217,25 @@ async fn api_receipts(
     via: Via,
     asked: &str,
 ) -> Result<ReceiptsDocument, Failure> {
-    let filter = query::receipts(asked)?;
-    let listing = read(admin, move |state_dir| list(state_dir, &filter)).await?;
+    let ReceiptsQuestion { filter, id_part } = query::receipts(asked)?;
+    let listing = read(admin, move |state_dir| {
+        let Some(part) = id_part else {
+            return list(state_dir, &filter).map(Some);
+        };
+        let found = find(state_dir, &part)?;
+        match found.by {
+            Some(FoundBy::Id | FoundBy::Tail | FoundBy::Prefix) if !found.candidates.is_empty() => {
+                Ok(None)
+            }
+            Some(FoundBy::Id | FoundBy::Tail | FoundBy::Prefix) => {
+                let id = found.entries.first().map(|entry| entry.id);
+                list(state_dir, &Filter { id, ..filter }).map(Some)
+            }
+            // Of another kind: no id ends so.
+            Some(FoundBy::Key | FoundBy::RequestId) | None => Ok(Some(Listing::default())),
+        }
+    });
+    let listing = listing.await?.ok_or_else(query::ambiguous_id)?;
     let receipts = ReceiptsDocument::from(listing);
     Ok(match via {
         Via::Owner => receipts,
@@ -250,7 +286,17 @@ async fn api_reconcile(
 
 /// The service's figure, and the ledger's of the same moment. The turn to read that comes first: a call whose
 /// answer cannot be held against anything is not made.
-async fn ask_service(admin: &Arc<Admin>) -> Result<Reconciliation, Failure> {
+pub(super) async fn ask_service(admin: &Arc<Admin>) -> Result<Reconciliation, Failure> {
+    let asked = compare_with_service(admin).await;
+    let result = match &asked {
+        Ok(reconciliation) => reconciliation.conclusion.into(),
+        Err(_) => ComparisonResult::Failed,
+    };
+    admin.metrics.evidence.reconciled(result);
+    asked
+}
+
+async fn compare_with_service(admin: &Arc<Admin>) -> Result<Reconciliation, Failure> {
     let turn = turn(admin).await?;
     let figures = (admin.auto_metrics)().await.map_err(Failure::Service)?;
     let asked = admin.config.load().reconcile.clone();
@@ -262,8 +308,9 @@ async fn ask_service(admin: &Arc<Admin>) -> Result<Reconciliation, Failure> {
     });
     let window = window.await?;
     let compared = compare(billed.into(), &window);
-    admin.metrics.evidence.reconciled(Difference {
+    admin.metrics.evidence.differs(Difference {
         micro_usd: compared.difference,
+        unexplained: compared.unexplained,
         at_ms: until_ms,
     });
     Ok(Reconciliation::new(&asked.spend_field, &window, &compared))
@@ -291,82 +338,12 @@ fn status(admin: &Admin) -> StatusDocument {
     status.with_totals(&totals, is_adding_up)
 }
 
-async fn status_page(admin: &Arc<Admin>) -> Answer {
-    let now_ms = admin.clock.wall_ms();
-    let zone = TimeZone::system();
-    let today = SpendQuestion {
-        since_ms: calendar::midnight_ms(now_ms, &zone),
-        until_ms: None,
-        by: Vec::new(),
-        zone: zone.clone(),
-    };
-    let config = admin.config.load_full();
-    let (totals, health) = admin.ledger.totals_and_health();
-    let html = page::render(&Status {
-        now: calendar::shown(now_ms, &zone),
-        since: calendar::shown(admin.started_ms, &zone),
-        proxy: &admin.proxy,
-        upstream: config.upstream.base_url.to_string(),
-        in_flight: (admin.in_flight)(),
-        anonymous: admin.apps.table().is_anonymous_allowed(),
-        traffic: admin.metrics.traffic.now(),
-        ready: admin.ready(),
-        today: read_spend(admin, today)
-            .await
-            .map_err(|why| why.to_string()),
-        caps: &admin.caps.view(),
-        totals: &totals,
-        health: &health,
-    });
-    let mut answer = respond(StatusCode::OK, HTML, html);
-    answer.headers_mut().insert(
-        CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static(
-            "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; \
-             base-uri 'none'; form-action 'none'",
-        ),
-    );
-    answer
-}
-
 async fn read_spend(admin: &Arc<Admin>, asked: SpendQuestion) -> Result<Spend, Failure> {
     let ledger = admin.ledger.clone();
     read(admin, move |_| {
         ledger.spend(asked.since_ms, asked.until_ms, &asked.by, &asked.zone)
     })
     .await
-}
-
-/// Reads the journal's files, on a thread that may block; a few at a time.
-async fn read<T: Send + 'static>(
-    admin: &Arc<Admin>,
-    question: impl FnOnce(&std::path::Path) -> Result<T, LedgerError> + Send + 'static,
-) -> Result<T, Failure> {
-    read_in(turn(admin).await?, admin, question).await
-}
-
-async fn turn(admin: &Admin) -> Result<OwnedSemaphorePermit, Failure> {
-    match timeout(TURN_MAX, Arc::clone(&admin.queries).acquire_owned()).await {
-        Ok(Ok(turn)) => Ok(turn),
-        Ok(Err(_)) | Err(_) => Err(Failure::Busy),
-    }
-}
-
-async fn read_in<T: Send + 'static>(
-    turn: OwnedSemaphorePermit,
-    admin: &Admin,
-    question: impl FnOnce(&std::path::Path) -> Result<T, LedgerError> + Send + 'static,
-) -> Result<T, Failure> {
-    let state_dir = admin.config.load().ledger.state_dir.clone();
-    let reading = spawn_blocking(move || {
-        // Kept until the reading ends, also when its reader has disconnected.
-        let _turn = turn;
-        question(&state_dir)
-    });
-    match reading.await {
-        Ok(read) => Ok(read?),
-        Err(_) => Err(Failure::Panicked),
-    }
 }
 
 fn failed(failure: &Failure) -> Answer {
@@ -416,8 +393,12 @@ fn respond(status: StatusCode, content_type: &'static str, body: impl Into<Bytes
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    for (name, value) in door::PROTECTION {
+        headers.insert(
+            HeaderName::from_static(name),
+            HeaderValue::from_static(value),
+        );
+    }
     answer
 }
 

@@ -9,8 +9,9 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 
-use super::failure::{Reconciled, is_kept};
-use super::once::OnceAMinute;
+use super::failure::{Reconciled, reconciled_good_for};
+use super::once::OnceAWhile;
+use super::page::{Figures, figures_good_for};
 use crate::apps::Apps;
 use crate::caps::Caps;
 use crate::clock::SharedClock;
@@ -61,7 +62,9 @@ pub struct Admin {
     pub(super) in_flight: Box<dyn Fn() -> usize + Send + Sync>,
     pub(super) auto_metrics: AskAutoMetrics,
     /// The ledger beside the service's figure, for readers.
-    pub(super) reconciled: OnceAMinute<Reconciled>,
+    pub(super) reconciled: OnceAWhile<Reconciled>,
+    /// What the status page shows of the ledger, for all that look at it.
+    pub(super) figures: OnceAWhile<Result<Figures, String>>,
     pub(super) started_ms: u64,
     pub(super) draining: AtomicBool,
     pub(super) places: Places,
@@ -77,7 +80,8 @@ impl Admin {
             ledger: parts.ledger,
             metrics: parts.metrics,
             caps: parts.caps,
-            reconciled: OnceAMinute::new(Arc::clone(&parts.clock), is_kept),
+            reconciled: OnceAWhile::new(Arc::clone(&parts.clock), reconciled_good_for),
+            figures: OnceAWhile::new(Arc::clone(&parts.clock), figures_good_for),
             started_ms: parts.clock.wall_ms(),
             clock: parts.clock,
             apps: parts.apps,

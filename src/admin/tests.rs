@@ -37,9 +37,17 @@ fn config(state_dir: &Path) -> Arc<Config> {
 
 async fn served() -> Served {
     let folder = tempfile::tempdir().unwrap();
+    served_from(folder, |options| options).await
+}
+
+async fn served_from(
+    folder: tempfile::TempDir,
+    opened: impl FnOnce(LedgerOptions) -> LedgerOptions,
+) -> Served {
     let state_dir = folder.path().join("state");
     let clock: SharedClock = Arc::new(ManualClock::at(1_774_778_400_000));
-    let ledger = Ledger::open(LedgerOptions::new(&state_dir, Arc::clone(&clock))).unwrap();
+    let options = opened(LedgerOptions::new(&state_dir, Arc::clone(&clock)));
+    let ledger = Ledger::open(options).unwrap();
     let config = config(&state_dir);
     let apps = Apps::open(&state_dir, Declared::from(&*config)).unwrap();
     let rules = apps.cap_rules(&config.caps);
@@ -205,6 +213,106 @@ async fn every_path_answers_what_it_is_for() {
         assert!(answer.contains("cache-control: no-store\r\n"), "{path}");
         assert!(!answer.contains("key-of-the-test"), "{path}");
     }
+}
+
+/// A refused one, too: what is refused to a frame is refused in a way that the frame cannot show.
+#[tokio::test]
+async fn every_answer_keeps_pages_of_others_out() {
+    let served = served().await;
+    let intent = intend(&served.ledger).await;
+    let entry = format!("/explain/{}", intent.id);
+    let none = "/explain/019a0000-0000-7000-8000-000000000000";
+    for (path, status) in [
+        ("/", 200),
+        (entry.as_str(), 200),
+        (none, 404),
+        ("/explain/no-id", 404),
+        ("/favicon.ico", 200),
+        ("/metrics", 200),
+        ("/readyz", 200),
+        ("/api/status", 200),
+        ("/api/status?x", 400),
+        ("/nothing", 404),
+        ("/v1/models", 404),
+    ] {
+        let answer = get(&served, path).await;
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        assert!(
+            head.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{path}: {head}"
+        );
+        for (name, value) in door::PROTECTION {
+            let is_page = body.starts_with("<!doctype");
+            let value = match name {
+                "content-security-policy" if is_page => page::POLICY,
+                _ => value,
+            };
+            assert!(
+                head.contains(&format!("\r\n{name}: {value}")),
+                "{path}: {name}: {head}"
+            );
+            assert!(value.contains("frame-ancestors 'none'") || !name.starts_with("content"));
+        }
+    }
+    let page = get(&served, &entry).await;
+    assert!(
+        page.contains(&format!("<h1>Entry {}</h1>", intent.id)),
+        "{page}"
+    );
+    assert!(
+        page.contains("&lt;script&gt;") && !page.contains("<script"),
+        "{page}"
+    );
+    assert!(!page.contains("k-1"), "the key: {page}");
+    let page = get(&served, "/").await;
+    assert!(page.contains(&format!("href=\"{entry}\"")), "{page}");
+    let refused = "GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\nConnection: close\r\n\r\n";
+    let refused = exchange(&served, refused).await;
+    assert!(refused.contains("frame-ancestors 'none'"), "{refused}");
+}
+
+#[tokio::test]
+async fn the_page_is_answered_while_the_journal_is_added_up_and_says_so() {
+    let before = served().await;
+    let intent = intend(&before.ledger).await;
+    before.ledger.close().await;
+    let folder = before._folder;
+    std::fs::remove_dir_all(folder.path().join("state/index")).unwrap();
+    let served = served_from(folder, |options| LedgerOptions {
+        rebuild_beside_bytes: 0,
+        ..options
+    })
+    .await;
+    let mut seen = 0;
+    while served.ledger.health().is_adding_up {
+        let page = get(&served, "/").await;
+        assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+        assert!(
+            page.contains(&intent.id.to_string()),
+            "the receipts: {page}"
+        );
+        // Else it was added up between the two looks.
+        if served.ledger.health().is_adding_up {
+            assert!(page.contains("The totals are not whole yet"), "{page}");
+            assert!(
+                !page.contains("$0.000000</td>"),
+                "no sum is guessed: {page}"
+            );
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "it was added up before anybody looked");
+}
+
+#[tokio::test]
+async fn a_view_takes_no_turn_to_read_while_the_figures_of_another_are_good() {
+    let served = served().await;
+    let intent = intend(&served.ledger).await;
+    assert!(get(&served, "/").await.contains(&intent.id.to_string()));
+    let turns = Arc::clone(&served.admin.queries);
+    let _all = turns.acquire_many(2).await.unwrap();
+    let second = get(&served, "/").await;
+    assert!(second.contains(&intent.id.to_string()), "{second}");
 }
 
 #[tokio::test]

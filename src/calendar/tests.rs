@@ -27,6 +27,40 @@ fn a_text_is_the_instant_it_means_in_its_zone() {
         ("24h", berlin(), NOW_MS - 24 * HOUR_MS),
         // A day ago at the same time of the clock: 23 hours.
         ("1d", berlin(), NOW_MS - 23 * HOUR_MS),
+        ("1w", TimeZone::UTC, NOW_MS - 7 * 24 * HOUR_MS),
+        // The day is a Sunday.
+        ("this hour", TimeZone::UTC, NOW_MS),
+        ("last hour", TimeZone::UTC, NOW_MS - HOUR_MS),
+        ("this day", TimeZone::UTC, midnight_utc),
+        ("last-day", TimeZone::UTC, midnight_utc - 24 * HOUR_MS),
+        ("this week", TimeZone::UTC, midnight_utc - 6 * 24 * HOUR_MS),
+        ("last week", TimeZone::UTC, midnight_utc - 13 * 24 * HOUR_MS),
+        ("2026-W13", TimeZone::UTC, midnight_utc - 6 * 24 * HOUR_MS),
+        (
+            "this month",
+            TimeZone::UTC,
+            midnight_utc - 28 * 24 * HOUR_MS,
+        ),
+        ("this-month", berlin(), midnight_berlin - 28 * 24 * HOUR_MS),
+        ("2026-03", berlin(), midnight_berlin - 28 * 24 * HOUR_MS),
+        (
+            "last month",
+            TimeZone::UTC,
+            midnight_utc - 56 * 24 * HOUR_MS,
+        ),
+        ("2026-02", TimeZone::UTC, midnight_utc - 56 * 24 * HOUR_MS),
+        ("this year", TimeZone::UTC, midnight_utc - 87 * 24 * HOUR_MS),
+        ("2026", TimeZone::UTC, midnight_utc - 87 * 24 * HOUR_MS),
+        (
+            "last year",
+            TimeZone::UTC,
+            midnight_utc - (87 + 365) * 24 * HOUR_MS,
+        ),
+        (
+            "2025",
+            TimeZone::UTC,
+            midnight_utc - (87 + 365) * 24 * HOUR_MS,
+        ),
     ];
 
     for (text, zone, ms) in cases {
@@ -44,6 +78,13 @@ fn what_is_no_time_is_refused() {
         "-1d",
         "soon",
         "2026-13-01",
+        "2026-13",
+        "2026-1",
+        "2026-W54",
+        "26",
+        "this",
+        "this moment",
+        "next month",
         "99999999999999999d",
     ] {
         assert!(instant(text, NOW_MS, &TimeZone::UTC).is_err(), "{text:?}");

@@ -8,10 +8,12 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::arguments::usd;
+use super::arguments::{Form, FormArgs, usd};
+use super::csv;
 use super::daemon::{known_apps, order};
 use super::error::CliError;
 use super::locate::{Keeper, Right, SourceArgs};
+use super::look::Look;
 use super::output::{at_terminal, remark, say, say_document};
 use super::runtime::block_on;
 use super::table::TextTable;
@@ -99,7 +101,9 @@ struct NameArgs {
 #[derive(Debug, clap::Args)]
 struct ListArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    form: FormArgs,
+    #[command(flatten)]
+    source: SourceArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -179,7 +183,7 @@ fn set(args: &SetArgs) -> Result<(), CliError> {
     if args.place.json {
         return say_document(&document);
     }
-    say(rows(document.as_slice()))
+    say(rows(document.as_slice()).laid_out(&Look::of_standard_output()))
 }
 
 fn rotate(args: &NameArgs) -> Result<(), CliError> {
@@ -219,7 +223,7 @@ fn remove(args: &NameArgs) -> Result<(), CliError> {
 
 fn show(args: &ListArgs) -> Result<(), CliError> {
     let document: AppsDocument = block_on(async {
-        match args.place.source.keeper(Right::Look).await? {
+        match args.source.keeper(Right::Look).await? {
             Keeper::Daemon(daemon) => known_apps(&daemon).await,
             Keeper::Files(place) => {
                 let table = apps::read(&place.state_dir, &Declared::from(&place))?;
@@ -231,19 +235,33 @@ fn show(args: &ListArgs) -> Result<(), CliError> {
             }
         }
     })?;
-    if args.place.json {
-        return say_document(&document);
-    }
-    if !document.apps.is_empty() {
-        say(rows(&document.apps))?;
+    match args.form.form() {
+        Form::Json => return say_document(&document),
+        Form::Csv => return csv::say_documents(&COLUMNS, &document.apps),
+        Form::Text(_) if document.apps.is_empty() => {}
+        Form::Text(look) => say(rows(&document.apps).laid_out(&look))?,
     }
     remark_if_anonymous(document.anonymous);
     Ok(())
 }
 
+/// The columns of comma-separated values.
+const COLUMNS: [&str; 10] = [
+    "name",
+    "token",
+    "uids",
+    "cap_hour_micro_usd",
+    "cap_day_micro_usd",
+    "cap_month_micro_usd",
+    "request_floor_micro_usd",
+    "declared",
+    "added",
+    "token_since",
+];
+
 /// The apps for people, one a line.
 fn rows(known: &[AppDocument]) -> TextTable {
-    let mut table = TextTable::new("app|token|users|>hour|>day|>month|>floor|from");
+    let mut table = TextTable::new("app|token|users|>hour|>day|>month|~from|>~floor");
     for app in known {
         let amount = |amount: Option<MicroUsd>| {
             amount.map_or_else(|| "-".to_owned(), |amount| amount.to_string())
@@ -251,7 +269,10 @@ fn rows(known: &[AppDocument]) -> TextTable {
         let uids: Vec<String> = app.uids.iter().map(ToString::to_string).collect();
         let from = match &app.declared {
             Some(place) => place.clone(),
-            None => format!("added {}", app.added.as_deref().unwrap_or_default()),
+            None => {
+                let added = app.added.as_deref().unwrap_or_default();
+                format!("added {}", added.split('.').next().unwrap_or_default())
+            }
         };
         table.row([
             app.name.clone(),
@@ -260,8 +281,8 @@ fn rows(known: &[AppDocument]) -> TextTable {
             amount(app.cap_hour_micro_usd),
             amount(app.cap_day_micro_usd),
             amount(app.cap_month_micro_usd),
-            amount(app.request_floor_micro_usd),
             from,
+            amount(app.request_floor_micro_usd),
         ]);
     }
     table

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use jiff::tz::TimeZone;
 
 use super::error::CliError;
+use super::look::Look;
 use super::output::remark;
 use crate::calendar;
 use crate::config::Overrides;
@@ -33,6 +34,29 @@ pub struct ConfigArgs {
     /// Directory of the ledger [env: BURSAR_STATE_DIR]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
+}
+
+/// Flags of every reading command: the form of its answer.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct FormArgs {
+    /// Print JSON
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print comma-separated values with a header row
+    #[arg(long)]
+    csv: bool,
+    /// Show all columns and whole lines, however wide they are
+    #[arg(long)]
+    wide: bool,
+}
+
+/// The form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// For people.
+    Text(Look),
+    Json,
+    Csv,
 }
 
 /// The zone that was named, or this machine's. One of the machine's that is not understood counts
@@ -69,6 +93,20 @@ pub fn word<T: Copy + Display>(known: &[T], typed: &str) -> Result<T, String> {
 
 pub fn state_word(typed: &str) -> Result<StateWord, String> {
     word(StateWord::ALL, typed)
+}
+
+// === impl FormArgs ===
+
+impl FormArgs {
+    pub fn form(self) -> Form {
+        let look = Look::of_standard_output();
+        match self {
+            Self { json: true, .. } => Form::Json,
+            Self { csv: true, .. } => Form::Csv,
+            Self { wide: true, .. } => Form::Text(look.wide()),
+            _ => Form::Text(look),
+        }
+    }
 }
 
 // === impl ConfigArgs ===

@@ -3,20 +3,24 @@
 //! Promise: integers and exact decimals; what is billed, what is held for prices that are not known and
 //! what is reserved for requests under way stand apart.
 
+use std::path::Path;
+
 use jiff::tz::TimeZone;
 
-use super::arguments::usd;
+use super::arguments::{Form, FormArgs, usd};
 use super::cells::counted;
+use super::csv;
 use super::daemon::order;
 use super::error::CliError;
 use super::freeze::{caller, name, scope};
 use super::locate::SourceArgs;
+use super::look::{Ink, Look};
 use super::output::{remark, say, say_document};
 use super::runtime::block_on;
 use super::source::Source;
 use super::table::TextTable;
 use crate::admin::orders::RaiseOrder;
-use crate::apps::{Apps, Declared};
+use crate::apps::{self, Declared, rules_of};
 use crate::calendar;
 use crate::caps::{CapsView, Orders, Period, Rules};
 use crate::clock::SystemClock;
@@ -28,9 +32,8 @@ use crate::screen::shown;
 pub struct Args {
     #[command(subcommand)]
     command: Option<CapsCommand>,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
     #[command(flatten)]
     source: SourceArgs,
 }
@@ -69,19 +72,35 @@ pub fn caps(args: &Args) -> Result<(), CliError> {
         let source = args.source.find().await?;
         view(&source, &args.source, now_ms).await
     })?;
-    if args.json {
-        say_document(&view)
-    } else {
-        say(report(&view))
+    match args.form.form() {
+        Form::Json => say_document(&view),
+        Form::Csv => csv::say_documents(&COLUMNS, &view.caps),
+        Form::Text(look) => say(report(&view, &look)),
     }
 }
+
+/// The columns of comma-separated values.
+const COLUMNS: [&str; 12] = [
+    "scope",
+    "period",
+    "limit_micro_usd",
+    "configured_micro_usd",
+    "spent_micro_usd",
+    "held_micro_usd",
+    "reserved_micro_usd",
+    "left_micro_usd",
+    "worst_case_micro_usd",
+    "since_ms",
+    "resets_at_ms",
+    "refusals",
+];
 
 /// What each cap has left.
 pub async fn view(source: &Source, args: &SourceArgs, now_ms: u64) -> Result<CapsView, CliError> {
     // A daemon has its own rules; the files alone have none.
     let rules = match source {
         Source::Daemon(_) => Rules::none(),
-        Source::Journal(_) => rules(args)?,
+        Source::Journal(state_dir) => rules(args, state_dir)?,
     };
     source.caps(&rules, now_ms).await
 }
@@ -92,7 +111,7 @@ fn raise(asked: &RaiseArgs) -> Result<(), CliError> {
     let source = block_on(asked.source.find_to_order())?;
     let rules = match &source {
         Source::Daemon(_) => Rules::none(),
-        Source::Journal(_) => rules(&asked.source)?,
+        Source::Journal(state_dir) => rules(&asked.source, state_dir)?,
     };
     let to = match asked.to_usd {
         Some(to) => to,
@@ -158,13 +177,11 @@ fn tighter(view: &CapsView, app: Option<&str>, period: Period, to: MicroUsd) -> 
     caps.collect()
 }
 
-fn rules(source: &SourceArgs) -> Result<Rules, CliError> {
+/// Of the configuration, and of the apps that were added to this ledger, which have caps of their own.
+fn rules(source: &SourceArgs, state_dir: &Path) -> Result<Rules, CliError> {
     let whereabouts = source.ledger.whereabouts()?;
-    let declared = Declared::from(&whereabouts);
-    // Only read: those that were added have caps of their own.
-    let apps = Apps::open(&whereabouts.state_dir, declared);
-    let apps = apps.map_err(|error| CliError::Failed(error.to_string()))?;
-    Ok(apps.cap_rules(&whereabouts.caps))
+    let table = apps::read(state_dir, &Declared::from(&whereabouts))?;
+    Ok(rules_of(&table, &whereabouts.caps))
 }
 
 fn period(text: &str) -> Result<Period, String> {
@@ -172,43 +189,62 @@ fn period(text: &str) -> Result<Period, String> {
 }
 
 /// The answer for people.
-fn report(view: &CapsView) -> String {
+fn report(view: &CapsView, look: &Look) -> String {
     let zone = view.time_zone.as_deref();
     let zone = zone.and_then(|name| TimeZone::get(name).ok());
     let zone = zone.unwrap_or_else(TimeZone::system);
     let frozen = view.frozen.iter().map(|frozen| {
         let since = calendar::shown(frozen.since_ms, &zone);
         let app = frozen.app.as_deref().unwrap_or("all apps");
-        format!("FROZEN since {since}: {app}, by {}", shown(&frozen.by))
+        let text = format!("FROZEN since {since}: {app}, by {}", shown(&frozen.by));
+        look.inked(Ink::Red, look.wrapped(&text, 0))
     });
     let mut lines: Vec<String> = frozen.collect();
-    let mut table =
-        TextTable::new("cap of|window|>limit|>spent|>held|>reserved|>left|>worst case|resets at");
+    let mut table = TextTable::new(
+        "cap of|=window|>+limit|>^limit|>spent|>held|>left|=+resets at|=^resets|>~reserved|>~worst case",
+    );
     for cap in &view.caps {
         let raised = match cap.limit == cap.configured {
             true => "",
             false => " (raised)",
         };
-        table.row([
+        let ink = if cap.left.is_zero() {
+            Ink::Red
+        } else {
+            Ink::Plain
+        };
+        let cells = [
             cap.scope.clone(),
             cap.period.to_string(),
             format!("{}{raised}", cap.limit),
+            cap.limit.to_string(),
             cap.spent.to_string(),
             cap.held.to_string(),
-            cap.reserved.to_string(),
             cap.left.to_string(),
+            calendar::shown(cap.resets_at_ms, &zone),
+            calendar::shown_short(cap.resets_at_ms, &zone),
+            cap.reserved.to_string(),
             match cap.worst_case {
                 Some(worst_case) => worst_case.to_string(),
                 None => "limit + one request".to_owned(),
             },
-            calendar::shown(cap.resets_at_ms, &zone),
-        ]);
+        ];
+        table.row_in(ink, cells);
     }
     if table.is_empty() {
         lines.push("There is no cap. See [caps] and [[app]] in the configuration.".to_owned());
     } else {
-        lines.push(table.to_string());
-        lines.push(WORST_CASE.to_owned());
+        lines.push(table.laid_out(look));
+        let raised = view.caps.iter().filter(|cap| cap.limit != cap.configured);
+        lines.extend(raised.map(|cap| {
+            let (scope, period, limit) = (shown(&cap.scope), cap.period, cap.limit);
+            let text = format!(
+                "raised: the {period} of {scope} to {limit}, from {}",
+                cap.configured
+            );
+            look.wrapped(&text, 0)
+        }));
+        lines.extend(WORST_CASE.map(|line| look.wrapped(line, 0)));
     }
     if view.waiting > 0 {
         lines.push(format!(
@@ -219,11 +255,12 @@ fn report(view: &CapsView) -> String {
     lines.join("\n")
 }
 
-const WORST_CASE: &str = "\
-held: for requests whose price is not known. reserved: for those under way. Both are estimates.
-worst case: the most that the service can bill in the window, the limit and one request of the dearest
-price known. It holds as long as no request under way beside others costs more than four times the
-dearest of its kind, and none in `held` more than is held for it.";
+const WORST_CASE: [&str; 2] = [
+    "held: for requests whose price is not known. reserved: for those under way. Both are estimates.",
+    "worst case: the most that the service can bill in the window, the limit and one request of the dearest price \
+     known. It holds as long as no request under way beside others costs more than four times the dearest of its \
+     kind, and none in `held` more than is held for it. `--wide` shows all columns.",
+];
 
 #[cfg(test)]
 mod tests;

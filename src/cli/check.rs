@@ -1,4 +1,5 @@
-//! `bursar check`: reads configuration and key as `run` would, and prints what they come to.
+//! `bursar check`: reads configuration and key as `run` would, and prints what they come to. Whether port, service and
+//! disk do their part is for `bursar doctor` to say.
 //!
 //! Promise: starts nothing and changes nothing; every mistake at once, exit code 78; what it prints
 //! is a configuration file with every value in it, and no secret.

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use http::StatusCode;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -52,6 +53,13 @@ pub async fn document<T: DeserializeOwned>(
             "{} is the address that apps send their requests to; the daemon's own is another one, by default {}",
             client.address(),
             ListenAddr::DEFAULT_ADMIN
+        )));
+    }
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        // A socket that this user may read through, or a port.
+        return Err(CliError::Failed(format!(
+            "the daemon at {} lets this user read, and change nothing. Nothing was changed.\n{FOR_ITS_USER}",
+            client.address()
         )));
     }
     let body = answer.bytes(ANSWER_BYTES_MAX).await?;
@@ -134,8 +142,8 @@ pub fn end_it(state_dir: &Path) -> String {
     }
 }
 
-const FOR_ITS_USER: &str = "Only the user of the daemon and root may give orders and start runs: use \
-    sudo. For a command that shall not run as root: sudo bursar exec --state-dir DIR --app NAME -- \
+const FOR_ITS_USER: &str = "Only the user of the daemon and root may change anything, give orders and start runs: \
+    use sudo. For a command that shall not run as root: sudo bursar exec --state-dir DIR --app NAME -- \
     runuser -u \"$USER\" -- CMD";
 
 /// A daemon that took a change, or an order, and said nothing: it may have made it.

@@ -32,14 +32,17 @@ use super::output::say;
 use super::runtime::block_on_all_cores;
 use crate::config::{Log, LogFormat, LogLevel};
 use crate::telemetry::Logging;
+use crate::telemetry::journal::LogPlace;
 
 pub fn demo(args: Args) -> Result<(), CliError> {
     // Below this level the log would stand between the lines of the story. Without logging it runs
     // all the same.
-    let _ = Logging::start(Log {
+    let log = Log {
         format: LogFormat::Text,
         level: LogLevel::Error,
-    });
+        service_detail: false,
+    };
+    let _ = Logging::start(log, LogPlace::Plain);
     block_on_all_cores(run(args))
 }
 
@@ -77,8 +80,6 @@ async fn show(screen: &Screen, world: &World, folder: &Folder) -> Result<(), Cli
     screen
         .heading("bursar demo: the service's sandbox, and bursar in front of it, in one process")?;
     say("")?;
-    screen.fact("base URL", world.places.base_url())?;
-    screen.fact("try it", world.places.curl())?;
     screen.fact(
         "files",
         format_args!("{} (removed at the end)", folder.path().display()),

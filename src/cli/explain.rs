@@ -2,19 +2,21 @@
 //! cost.
 //!
 //! Promise: what is not known is said to be not known; text of others (models, receipt lines) is
-//! printed as [`crate::screen`] shows it; `--json` prints the document of `/api/explain`.
-
-mod timeline;
+//! printed as [`crate::screen`] shows it; `--json` prints the document of `/api/explain`, `--csv` its entries.
 
 use jiff::tz::TimeZone;
 
-use super::cells;
+use super::arguments::{Form, FormArgs};
+use super::cells::{self, tail};
+use super::csv;
+use super::entry_csv;
 use super::error::CliError;
 use super::locate::SourceArgs;
+use super::look::Look;
 use super::output::{say, say_document};
 use super::runtime::block_on;
 use super::table::TextTable;
-use crate::admin::explain::{EntryLine, KeyPurchase};
+use crate::admin::explain::{EntryLine, KeyPurchase, timeline};
 use crate::calendar;
 use crate::ledger::query::{PART_CHARS_MIN, TAIL_CHARS};
 
@@ -24,29 +26,41 @@ pub struct Args {
     /// Idempotency-Key, or the service's x-request-id
     #[arg(value_name = "ID")]
     id: String,
-    /// Time zone of the times printed [default: this machine's]
+    /// Time zone of the times printed [default: that of the caps]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
     #[command(flatten)]
     source: SourceArgs,
 }
 
 pub fn explain(args: &Args) -> Result<(), CliError> {
-    let zone = super::arguments::zone(args.tz.as_deref())?;
     let id = args.id.trim();
     if id.is_empty() {
         return Err(CliError::usage("an id is wanted"));
     }
-    let found = block_on(async { args.source.find().await?.explain(id).await })?;
-    if args.json {
-        say_document(&found)?;
-    }
+    let (zone, found) = block_on(async {
+        let source = args.source.find().await?;
+        let zone = args.source.zone(&source, args.tz.as_deref()).await?;
+        Ok::<_, CliError>((zone, source.explain(id).await?))
+    })?;
+    let look = match args.form.form() {
+        Form::Text(look) => Some(look),
+        Form::Json => {
+            say_document(&found)?;
+            None
+        }
+        Form::Csv => {
+            csv::say_row(entry_csv::names())?;
+            let mut entries = found.entries.iter();
+            entries.try_for_each(|found| csv::say_row(entry_csv::cells(&found.entry, &zone)))?;
+            None
+        }
+    };
     if !found.candidates.is_empty() {
-        if !args.json {
-            say(lines(&found.candidates, &zone))?;
+        if let Some(look) = &look {
+            say(lines(&found.candidates, &zone).laid_out(look))?;
         }
         let several = if found.more { "more than " } else { "" };
         return Err(CliError::Failed(format!(
@@ -58,17 +72,19 @@ pub fn explain(args: &Args) -> Result<(), CliError> {
     if found.entries.is_empty() {
         return Err(CliError::Failed(nothing(id)));
     }
-    if args.json {
+    let Some(look) = look else {
         return Ok(());
-    }
+    };
     for (at, explained) in found.entries.iter().enumerate() {
         if at > 0 {
             say("")?;
         }
-        say(timeline::of(explained, &zone))?;
+        let timeline = timeline::of(explained, &zone).to_string();
+        say(look.wrapped(&timeline, timeline::LABEL))?;
     }
     let purchase = found.purchase.as_ref();
-    if let Some(all) = purchase.and_then(|all| all_of_the_key(all, found.entries.len(), &zone)) {
+    let printed = found.entries.len();
+    if let Some(all) = purchase.and_then(|all| all_of_the_key(all, printed, &zone, &look)) {
         say(all)?;
     }
     if found.more {
@@ -86,7 +102,12 @@ fn nothing(id: &str) -> String {
 }
 
 /// What the key was billed, and by which entries, where there are others than the one printed.
-fn all_of_the_key(purchase: &KeyPurchase, printed: usize, zone: &TimeZone) -> Option<String> {
+fn all_of_the_key(
+    purchase: &KeyPurchase,
+    printed: usize,
+    zone: &TimeZone,
+    look: &Look,
+) -> Option<String> {
     if printed <= 1 && purchase.entries.len() <= 1 {
         return None;
     }
@@ -98,21 +119,23 @@ fn all_of_the_key(purchase: &KeyPurchase, printed: usize, zone: &TimeZone) -> Op
         "\nall of this key: billed {} in {}{unknown}\n{}",
         purchase.billed_micro_usd,
         cells::counted(purchase.entries.len(), "entry", "entries"),
-        lines(&purchase.entries, zone)
+        lines(&purchase.entries, zone).laid_out(look)
     ))
 }
 
 /// A line an entry.
 fn lines(entries: &[EntryLine], zone: &TimeZone) -> TextTable {
-    let mut table = TextTable::new("entry|time|app|operation|>billed|state");
+    let mut table = TextTable::new("=entry|=+time|=^time|app|operation|>billed|=+state|=^state");
     for entry in entries {
         table.row([
-            entry.id.to_string(),
+            tail(&entry.id),
             calendar::shown(entry.at_ms, zone),
+            calendar::shown_short(entry.at_ms, zone),
             entry.app.clone(),
             entry.operation.to_string(),
             cells::amount(entry.billed_micro_usd),
             cells::state(entry.state, entry.reason),
+            entry.state.to_string(),
         ]);
     }
     table

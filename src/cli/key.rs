@@ -30,7 +30,7 @@ use crate::proxy::{self, Authorities};
 use crate::server::ServerError;
 
 /// Where the shipped unit has its credential from.
-const UNITS_KEY: &str = "/etc/bursar/api-key";
+pub const UNITS_KEY: &str = "/etc/bursar/api-key";
 
 /// Permission bits of a file's group.
 const FOR_GROUP: u32 = 0o070;
@@ -226,7 +226,7 @@ fn must_be_taken(config: Config, authorities: Authorities, upstream: &str) -> Re
             () = ended => Err(CliError::Failed("interrupted: nothing was written".to_owned())),
         }
     })?;
-    let why = match answered {
+    let why = match answered.map(|answer| answer.status) {
         Ok(status) if status.is_success() => return Ok(()),
         Ok(status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)) => {
             return Err(CliError::Failed(format!(

@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use clap::Subcommand;
 
+use super::arguments::{Form, FormArgs};
 use super::cells::counted;
+use super::csv;
 use super::error::CliError;
 use super::locate::LedgerArgs;
 use super::output::say;
@@ -35,13 +37,21 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum LedgerCommand {
     /// Check every line, the chain of entries, and the index
-    Verify(ReadArgs),
+    Verify(VerifyArgs),
     /// Rebuild the index from the journal; no daemon may be running
     Rebuild(ReadArgs),
-    /// Write entries as JSON Lines or CSV
+    /// Write entries as JSON Lines, CSV or FOCUS
     Export(export::Args),
     /// Replace old entries by sums of them
     Compact(compact::Args),
+}
+
+#[derive(Debug, clap::Args)]
+struct VerifyArgs {
+    #[command(flatten)]
+    form: FormArgs,
+    #[command(flatten)]
+    ledger: LedgerArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -98,13 +108,12 @@ fn rebuild(args: &ReadArgs) -> Result<(), CliError> {
     ))
 }
 
-fn print_verified(args: &ReadArgs) -> Result<(), CliError> {
-    let state_dir = args.state_dir()?;
-    let report = verify(&state_dir)?;
-    if args.json {
-        say(serde_json::to_string(&report)?)?;
-    } else {
-        print(&report)?;
+fn print_verified(args: &VerifyArgs) -> Result<(), CliError> {
+    let report = verify(&block_on(args.ledger.found())?.state_dir)?;
+    match args.form.form() {
+        Form::Json => say(serde_json::to_string(&report)?)?,
+        Form::Csv => csv::say_members(&report)?,
+        Form::Text(_) => print(&report)?,
     }
     if report.ok {
         Ok(())

@@ -13,14 +13,17 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use rustix::process::geteuid;
 use serde::Deserialize;
 
+use super::arguments::zone;
 use super::client::{ANSWER_DEADLINE, Client, ClientError};
-use super::daemon::{ANSWER_BYTES_MAX, not_asked};
+use super::daemon::{ANSWER_BYTES_MAX, Question, ask, not_asked};
 use super::error::CliError;
 use super::output::remark;
 use super::source::Source;
+use crate::caps::CapsView;
 use crate::config::{
     BURSAR_ADMIN, BURSAR_CONFIG, BURSAR_STATE_DIR, Env, ListenAddr, Overrides, Whereabouts,
 };
@@ -67,12 +70,16 @@ pub enum Right {
 
 /// What the person named.
 enum Asked {
-    Daemon(Client),
+    /// This one, by the flag or the variable that is named beside it.
+    Daemon(Client, &'static str),
     /// This ledger, by its directory or its configuration.
     Ledger(Whereabouts),
     /// Nothing: whichever is there.
     Any(Whereabouts),
 }
+
+/// The ledger of the system service.
+pub const SYSTEM_STATE_DIR: &str = "/var/lib/bursar";
 
 /// Where the system service is, as its units and the package have it.
 struct System {
@@ -94,7 +101,7 @@ impl System {
         Self {
             sockets: sockets.collect(),
             address: ListenAddr::DEFAULT_ADMIN,
-            state_dir: "/var/lib/bursar".into(),
+            state_dir: SYSTEM_STATE_DIR.into(),
         }
     }
 }
@@ -104,7 +111,7 @@ impl System {
 impl Asked {
     fn place(&self) -> Option<&Whereabouts> {
         match self {
-            Self::Daemon(_) => None,
+            Self::Daemon(..) => None,
             Self::Ledger(place) | Self::Any(place) => Some(place),
         }
     }
@@ -121,7 +128,7 @@ impl Asked {
         let own = own.filter(|address| matches!(address, ListenAddr::Unix(_)));
         let system: &[ListenAddr] = match self {
             Self::Any(_) => &system.sockets,
-            Self::Daemon(_) | Self::Ledger(_) => &[],
+            Self::Daemon(..) | Self::Ledger(_) => &[],
         };
         own.chain(system).cloned().collect()
     }
@@ -145,13 +152,16 @@ impl Asked {
 // === impl LedgerArgs ===
 
 impl LedgerArgs {
-    pub fn whereabouts(&self) -> Result<Whereabouts, CliError> {
-        let overrides = Overrides {
+    pub fn overrides(&self) -> Overrides {
+        Overrides {
             config: self.config.clone(),
             state_dir: self.state_dir.clone(),
             ..Overrides::default()
-        };
-        Ok(Whereabouts::find(&overrides, &Env::from_process())?)
+        }
+    }
+
+    pub fn whereabouts(&self) -> Result<Whereabouts, CliError> {
+        Ok(Whereabouts::find(&self.overrides(), &Env::from_process())?)
     }
 
     /// The place of a ledger that is there.
@@ -194,7 +204,7 @@ impl SourceArgs {
     /// a port any user of this machine may listen.
     pub async fn find_trusted(&self) -> Result<Option<Client>, CliError> {
         match self.asked()? {
-            Asked::Daemon(client) => Ok(Some(client)),
+            Asked::Daemon(client, _) => Ok(Some(client)),
             asked => {
                 let sockets = asked.sockets(&System::installed());
                 Ok(first_that_answers(&asked, &sockets).await?)
@@ -213,6 +223,23 @@ impl SourceArgs {
             return Ok(Source::Daemon(client));
         }
         self.journal(&asked, &system).await
+    }
+
+    /// The zone that was named, else that of the caps, so that a day of each command is one of theirs; else this
+    /// machine's.
+    pub async fn zone(&self, source: &Source, named: Option<&str>) -> Result<TimeZone, CliError> {
+        let of_caps = match source {
+            _ if named.is_some() => None,
+            Source::Daemon(client) => {
+                let view: CapsView = ask(client, &Question::new("/api/caps")).await?;
+                view.time_zone.and_then(|name| TimeZone::get(&name).ok())
+            }
+            Source::Journal(_) => Some(self.ledger.whereabouts()?.caps.time_zone),
+        };
+        match of_caps {
+            Some(zone) if !zone.is_unknown() => Ok(zone),
+            _ => zone(named),
+        }
     }
 
     /// The files of a ledger that is there: the own one's, else the system service's where this user may read them.
@@ -248,11 +275,11 @@ impl SourceArgs {
     pub async fn keeper(&self, right: Right) -> Result<Keeper, CliError> {
         let (asked, system) = (self.asked()?, System::installed());
         let place = match &asked {
-            Asked::Daemon(daemon) => {
+            Asked::Daemon(daemon, by) => {
                 let address = daemon.address();
                 if right == Right::Change && matches!(address, ListenAddr::Tcp(_)) {
                     return Err(CliError::usage(format_args!(
-                        "{address} is a port, and changes take the daemon's socket: --admin unix:/…/admin.sock, or \
+                        "{by}: {address} is a port, and changes take the daemon's socket: unix:/…/admin.sock, or \
                          --state-dir DIR"
                     )));
                 }
@@ -296,6 +323,11 @@ impl SourceArgs {
         Ok(Keeper::Files(self.ledger.files(place.clone()).await?))
     }
 
+    /// Whether a daemon was named by its address: its configuration is not known then.
+    pub fn names_daemon(&self) -> bool {
+        matches!(self.asked(), Ok(Asked::Daemon(..)))
+    }
+
     fn asked(&self) -> Result<Asked, CliError> {
         let env = Env::from_process();
         let by_flag = self.ledger.is_named_by_flag();
@@ -307,7 +339,7 @@ impl SourceArgs {
             }
         };
         if let Some((by, address)) = address {
-            return Ok(Asked::Daemon(named_client(by, &address)?));
+            return Ok(Asked::Daemon(named_client(by, &address)?, by));
         }
         let place = self.ledger.whereabouts()?;
         let is_named = [BURSAR_STATE_DIR, BURSAR_CONFIG]
@@ -357,7 +389,7 @@ fn socket_client(address: ListenAddr, deadline: Duration) -> Client {
 /// The daemon that was named, else the first that answers a reader. One of the own ledger that hangs is reported: its
 /// files are there.
 async fn answering(asked: &Asked, system: &System) -> Option<Client> {
-    if let Asked::Daemon(client) = asked {
+    if let Asked::Daemon(client, _) = asked {
         return Some(client.clone());
     }
     let places = [asked.sockets(system), asked.ports(system)].concat();

@@ -1,18 +1,21 @@
 //! `bursar receipts`: the ledger's entries, one line each, newest last; with `--follow` as they land.
 //!
-//! Promise: `--json` prints one object a line, every field the ledger keeps; an amount that is not
-//! known is `null` there and `unknown` here, never 0.
+//! Promise: `--json` prints one object a line, `--csv` a row, with every field the ledger keeps; an amount that is not
+//! known is `null` or empty there and `unknown` here, never 0.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
-use super::arguments::{state_word, word};
+use super::arguments::{Form, FormArgs, state_word, word};
 use super::cells;
 use super::cells::tail;
+use super::csv;
+use super::entry_csv;
 use super::error::CliError;
 use super::locate::SourceArgs;
+use super::look::{Ink, Look};
 use super::output::{say, say_document};
 use super::runtime::block_on;
 use super::source::{Pulse, Source};
@@ -25,7 +28,7 @@ use crate::ledger::entry::{InDoubt, State};
 use crate::ledger::query::{EntryView, Filter, ReceiptWord, StateWord, TAIL_CHARS};
 use crate::protocol::{Operation, Usage};
 
-/// How many are printed where the command names no number; `--json` then prints all.
+/// How many are printed where the command names no number; `--json` and `--csv` then print all.
 const SHOWN: usize = 50;
 
 /// How many are shown before following begins.
@@ -37,10 +40,11 @@ const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
 /// An entry begun longer ago is not followed any more, so that only the journal's end is read.
 const FOLLOW_BACK_MS: u64 = 26 * 60 * 60 * 1000;
 
-const TITLES: &str = "time|app|operation|model|served by|>tokens|>billed|state|entry";
+const TITLES: &str =
+    "=+time|=^time|app|operation|model|~served by|>~tokens|>billed|=+state|=^state|=entry";
 
 /// Of lines that come one by one.
-const WIDTHS: [usize; 9] = [19, 8, 10, 8, 10, 9, 10, 11, TAIL_CHARS];
+const WIDTHS: [usize; 11] = [19, 14, 8, 10, 8, 10, 9, 10, 11, 10, TAIL_CHARS];
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -65,25 +69,25 @@ pub struct Args {
     /// Only this model, as the app asked for it
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// Only entries from this time on: today, yesterday, 2026-01-31, 2026-01-31T08:00:00Z, or an age: 24h, 7d
+    /// Only entries from this time on: today, yesterday, "this week", 2026-01-31, 2026-01, 2026-01-31T08:00:00Z, or an
+    /// age: 24h, 7d
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// How many of the newest to print [default: 50; with --json all]
+    /// How many of the newest to print [default: 50; with --json or --csv all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// Time zone of the times printed [default: this machine's]
+    /// Time zone of the times printed [default: that of the caps]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
-    /// Print one JSON object a line
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
     #[command(flatten)]
     source: SourceArgs,
 }
 
 /// How entries are printed.
 struct Printer {
-    json: bool,
+    form: Form,
     zone: TimeZone,
 }
 
@@ -93,46 +97,38 @@ pub fn receipts(args: &Args) -> Result<(), CliError> {
             "--reason selects among entries in doubt: leave --state out, or make it in-doubt",
         ));
     }
-    let zone = super::arguments::zone(args.tz.as_deref())?;
     let now_ms = SystemClock::shared().wall_ms();
-    let since_ms = match &args.since {
-        Some(text) => Some(calendar::instant(text, now_ms, &zone)?),
-        None => None,
-    };
-    let limit = match (args.limit, args.follow, args.json) {
-        (Some(limit), ..) => Some(usize::try_from(limit).unwrap_or(usize::MAX)),
-        (None, true, _) => Some(SHOWN_BEFORE_FOLLOWING),
-        (None, false, true) => None,
-        (None, false, false) => Some(SHOWN),
-    };
-    let filter = Filter {
-        since_ms,
-        app: args.app.clone(),
-        operation: args.operation,
-        model: args.model.clone(),
-        state: args.state,
-        reason: args.reason,
-        ..Filter::default()
-    };
-    let printer = Printer {
-        json: args.json,
-        zone,
+    let form = args.form.form();
+    let is_text = matches!(form, Form::Text(_));
+    let limit = match (args.limit, args.follow) {
+        (Some(limit), _) => Some(usize::try_from(limit).unwrap_or(usize::MAX)),
+        (None, true) => Some(SHOWN_BEFORE_FOLLOWING),
+        (None, false) => is_text.then_some(SHOWN),
     };
     block_on(async {
+        // A longer listing than the daemon gives at once is read from the files, and so is what is followed.
+        let source = match limit {
+            Some(limit) if !args.follow && limit <= RECEIPTS_MAX => args.source.find().await?,
+            _ => args.source.find_files().await?,
+        };
+        let zone = args.source.zone(&source, args.tz.as_deref()).await?;
+        let since = args.since.as_ref();
+        let since = since.map(|text| calendar::instant(text, now_ms, &zone));
+        let filter = Filter {
+            since_ms: since.transpose()?,
+            app: args.app.clone(),
+            operation: args.operation,
+            model: args.model.clone(),
+            state: args.state,
+            reason: args.reason,
+            ..Filter::default()
+        };
+        let printer = Printer { form, zone };
         match limit {
-            Some(shown) if args.follow => {
-                let source = args.source.find_files().await?;
-                follow(&source, filter, shown, &printer, now_ms).await
-            }
+            Some(shown) if args.follow => follow(&source, filter, shown, &printer, now_ms).await,
             Some(limit) => {
-                // A longer listing than the daemon gives at once is read from the files.
-                let source = if limit <= RECEIPTS_MAX {
-                    args.source.find().await?
-                } else {
-                    args.source.find_files().await?
-                };
                 let listed = source.receipts(&filter, limit).await?.entries;
-                if listed.is_empty() && !args.json {
+                if listed.is_empty() && is_text {
                     let any = source.receipts(&Filter::default(), 1).await?;
                     return say(if any.entries.is_empty() {
                         "No receipts yet."
@@ -143,10 +139,9 @@ pub fn receipts(args: &Args) -> Result<(), CliError> {
                 printer.print_all(listed)
             }
             None => {
-                let source = args.source.find_files().await?;
-                source
-                    .for_each_receipt(&filter, &mut |entry| say_document(&EntryDocument(entry)))
-                    .await
+                printer.begin()?;
+                let print = &mut |entry| printer.print_one(entry);
+                source.for_each_receipt(&filter, print).await
             }
         }
     })
@@ -161,6 +156,7 @@ async fn follow(
     printer: &Printer,
     now_ms: u64,
 ) -> Result<(), CliError> {
+    printer.begin()?;
     let mut pulse = source.pulse().await?;
     let mut landed = source.receipts(&filter, shown).await?;
     filter.since_ms = filter.since_ms.max(now_ms.checked_sub(FOLLOW_BACK_MS));
@@ -230,34 +226,60 @@ fn state_cell(entry: &EntryView) -> String {
     }
 }
 
+/// What a person should see first.
+fn ink(state: State) -> Ink {
+    match state {
+        State::Failed => Ink::Red,
+        State::InDoubt { .. } | State::Unreported => Ink::Yellow,
+        _ => Ink::Plain,
+    }
+}
+
 // === impl Printer ===
 
 impl Printer {
-    fn print_all(&self, entries: Vec<EntryView>) -> Result<(), CliError> {
-        if self.json {
-            let mut entries = entries.into_iter();
-            return entries.try_for_each(|entry| say_document(&EntryDocument(entry)));
+    /// Before lines that come one by one.
+    fn begin(&self) -> Result<(), CliError> {
+        match self.form {
+            Form::Csv => csv::say_row(entry_csv::names()),
+            Form::Text(_) | Form::Json => Ok(()),
         }
+    }
+
+    fn print_all(&self, entries: Vec<EntryView>) -> Result<(), CliError> {
+        let Form::Text(look) = &self.form else {
+            self.begin()?;
+            let mut entries = entries.into_iter();
+            return entries.try_for_each(|entry| self.print_one(entry));
+        };
         let mut table = TextTable::new(TITLES);
         for entry in &entries {
-            table.row(self.cells(entry));
+            table.row_in(ink(entry.state), self.cells(entry));
         }
-        say(table)?;
-        say(footer(&entries))
+        say(table.laid_out(look))?;
+        say(look.wrapped(&footer(&entries), 0))
     }
 
     fn print_one(&self, entry: EntryView) -> Result<(), CliError> {
-        if self.json {
-            return say_document(&EntryDocument(entry));
+        match &self.form {
+            Form::Json => say_document(&EntryDocument(entry)),
+            Form::Csv => csv::say_row(entry_csv::cells(&entry, &self.zone)),
+            Form::Text(look) => say(self.line(&entry, look)),
         }
-        let mut table = TextTable::new(TITLES).headless(&WIDTHS);
-        table.row(self.cells(&entry));
-        say(table)
     }
 
-    fn cells(&self, entry: &EntryView) -> [String; 9] {
+    fn line(&self, entry: &EntryView, look: &Look) -> String {
+        let mut table = TextTable::new(TITLES).headless(&WIDTHS);
+        table.row_in(ink(entry.state), self.cells(entry));
+        table.laid_out(look)
+    }
+
+    fn cells(&self, entry: &EntryView) -> [String; 11] {
+        let state = state_cell(entry);
+        let short = state.split('(').next().unwrap_or_default().to_owned();
         [
             calendar::shown(entry.at_ms, &self.zone),
+            calendar::shown_short(entry.at_ms, &self.zone),
             entry.app.to_string(),
             entry.operation.to_string(),
             entry.model.clone().unwrap_or_else(|| "-".to_owned()),
@@ -266,7 +288,8 @@ impl Printer {
                 .map_or_else(|| "-".to_owned(), |by| by.to_string()),
             tokens(entry.usage),
             cells::amount(entry.billed_micro_usd),
-            state_cell(entry),
+            state,
+            short,
             tail(&entry.id),
         ]
     }

@@ -7,10 +7,12 @@
 
 use jiff::tz::TimeZone;
 
-use super::arguments::usd;
+use super::arguments::{Form, FormArgs, usd};
 use super::cells::counted;
+use super::csv;
 use super::error::CliError;
 use super::locate::SourceArgs;
+use super::look::{Ink, Look};
 use super::output::{say, say_document};
 use super::runtime::block_on;
 use super::table::TextTable;
@@ -25,48 +27,33 @@ pub struct Args {
     /// Compare with this figure, such as 123.456789, instead of the service's document
     #[arg(long, value_name = "USD", value_parser = usd, requires = "since")]
     billed_usd: Option<MicroUsd>,
-    /// Start of the figure's period: 2026-01-01, 2026-01-31T08:00:00Z, or an age: 30d
+    /// Start of the figure's period: 2026-01, "last month", 2026-01-31, 2026-01-31T08:00:00Z, or an age: 30d
     #[arg(long, value_name = "TIME", requires = "billed_usd")]
     since: Option<String>,
     /// End of the figure's period, not included [default: now]
     #[arg(long, value_name = "TIME", requires = "billed_usd")]
     until: Option<String>,
-    /// Time zone of dates [default: this machine's]
+    /// Time zone of dates [default: that of the caps]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
     #[command(flatten)]
     source: SourceArgs,
 }
 
 pub fn reconcile(args: &Args) -> Result<(), CliError> {
-    let zone = super::arguments::zone(args.tz.as_deref())?;
     let now_ms = SystemClock::shared().wall_ms();
-    let asked = match args.billed_usd {
-        None => Figure::Document,
-        Some(billed) => {
-            let since = args.since.as_deref();
-            let range = calendar::range(since, args.until.as_deref(), now_ms, &zone)?;
-            if range.since_ms > now_ms {
-                return Err(CliError::usage("--since: lies in the future"));
-            }
-            Figure::Typed(Invoice {
-                billed,
-                since_ms: range.since_ms,
-                until_ms: args.until.as_ref().map(|_| range.until_ms),
-            })
-        }
-    };
-    let document = block_on(async {
+    let (zone, document) = block_on(async {
         let source = args.source.find().await?;
-        source.reconcile(&asked, now_ms).await
+        let zone = args.source.zone(&source, args.tz.as_deref()).await?;
+        let asked = figure(args, now_ms, &zone)?;
+        Ok::<_, CliError>((zone, source.reconcile(&asked, now_ms).await?))
     })?;
-    if args.json {
-        say_document(&document)?;
-    } else {
-        say(report(&document, &zone))?;
+    match args.form.form() {
+        Form::Json => say_document(&document)?,
+        Form::Csv => csv::say_members(&document)?,
+        Form::Text(look) => say(report(&document, &zone, &look))?,
     }
     match document.conclusion {
         Conclusion::Equal | Conclusion::Explained => Ok(()),
@@ -74,8 +61,25 @@ pub fn reconcile(args: &Args) -> Result<(), CliError> {
     }
 }
 
+/// What the ledger is held against.
+fn figure(args: &Args, now_ms: u64, zone: &TimeZone) -> Result<Figure, CliError> {
+    let Some(billed) = args.billed_usd else {
+        return Ok(Figure::Document);
+    };
+    let since = args.since.as_deref();
+    let range = calendar::range(since, args.until.as_deref(), now_ms, zone)?;
+    if range.since_ms > now_ms {
+        return Err(CliError::usage("--since: lies in the future"));
+    }
+    Ok(Figure::Typed(Invoice {
+        billed,
+        since_ms: range.since_ms,
+        until_ms: args.until.as_ref().map(|_| range.until_ms),
+    }))
+}
+
 /// The answer for people.
-fn report(document: &Reconciliation, zone: &TimeZone) -> String {
+fn report(document: &Reconciliation, zone: &TimeZone, look: &Look) -> String {
     let at = |ms: u64| calendar::shown(ms, zone);
     let zone_name = zone.iana_name().unwrap_or("local time");
     let mut lines = vec![
@@ -90,7 +94,7 @@ fn report(document: &Reconciliation, zone: &TimeZone) -> String {
         let taken = format!(
             "Both figures were taken {age_s} s ago: over a port bursar asks once a minute."
         );
-        lines.insert(1, taken);
+        lines.insert(1, look.wrapped(&taken, 0));
     }
     let service = match &*document.source {
         "typed" => "figure given".to_owned(),
@@ -101,13 +105,18 @@ fn report(document: &Reconciliation, zone: &TimeZone) -> String {
     figures.row(["ledger".to_owned(), document.ledger.to_string()]);
     figures.row(["difference".to_owned(), difference(document)]);
     lines.push(figures.to_string());
-    lines.push(zeros(document));
-    if let Some(reasons) = reasons(document) {
+    lines.push(look.wrapped(&zeros(document), 0));
+    if let Some(reasons) = reasons(document, look) {
         lines.push("What can make a difference:".to_owned());
         lines.push(String::new());
         lines.push(reasons);
     }
-    lines.push(conclusion(document));
+    let ink = match document.conclusion {
+        Conclusion::Equal => Ink::Green,
+        Conclusion::Explained => Ink::Plain,
+        Conclusion::Unexplained => Ink::Red,
+    };
+    lines.push(look.inked(ink, look.wrapped(&conclusion(document), 0)));
     lines.join("\n")
 }
 
@@ -122,7 +131,7 @@ fn zeros(document: &Reconciliation) -> String {
     )
 }
 
-fn reasons(document: &Reconciliation) -> Option<String> {
+fn reasons(document: &Reconciliation, look: &Look) -> Option<String> {
     let mut table = TextTable::new("kind|which|>entries|>at most|the service is then");
     for reason in &document.reasons {
         table.row([
@@ -139,7 +148,7 @@ fn reasons(document: &Reconciliation) -> Option<String> {
             reason.service_is.to_string(),
         ]);
     }
-    (!table.is_empty()).then(|| table.to_string())
+    (!table.is_empty()).then(|| table.laid_out(look))
 }
 
 fn conclusion(document: &Reconciliation) -> String {

@@ -1,11 +1,12 @@
 //! `bursar run`: the daemon. Prints where it listens once everything is served, then only logs.
 //!
 //! Promise: the addresses stand on standard output one a line, `proxy listening on http://…` and
-//! `admin listening on http://…`; scripts and tests wait for them.
+//! `admin listening on http://…`; scripts and tests wait for them. Behind them stands what apps are given.
 
 use super::arguments::ConfigArgs;
 use super::error::CliError;
 use super::output::say;
+use crate::admin::runs::base_url;
 use crate::config::{Config, Env, ListenAddr};
 use crate::server::listen::Given;
 use crate::server::{self, Listening};
@@ -31,6 +32,11 @@ pub fn announce(listening: &Listening) {
     }
     for address in &listening.admin {
         let _ = say(format_args!("admin listening on {}", url(address)));
+    }
+    if let Some(base_url) = base_url(&listening.proxy) {
+        let _ = say(format_args!(
+            "base URL of apps: {base_url}/v1 (of agents: {base_url}/agent/v1)"
+        ));
     }
 }
 

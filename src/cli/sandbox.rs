@@ -14,6 +14,7 @@ use super::error::CliError;
 use super::output::say;
 use crate::config::{Log, LogFormat, LogLevel};
 use crate::telemetry::Logging;
+use crate::telemetry::journal::LogPlace;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -56,9 +57,10 @@ pub fn sandbox(args: Args) -> Result<(), CliError> {
     let log = Log {
         format: LogFormat::Text,
         level: LogLevel::Warn,
+        service_detail: false,
     };
     // Without logging it serves all the same.
-    let _ = Logging::start(log);
+    let _ = Logging::start(log, LogPlace::Plain);
     super::runtime::block_on_all_cores(async move {
         let listener = TcpListener::bind(listen)
             .await

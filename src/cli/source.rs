@@ -154,6 +154,18 @@ impl Source {
         }
     }
 
+    /// An error where no daemon answers: the figures were read from files.
+    pub fn must_be_daemon(&self) -> Result<(), CliError> {
+        match self {
+            Self::Daemon(_) => Ok(()),
+            Self::Journal(state_dir) => Err(CliError::Failed(format!(
+                "no daemon answers; the figures are from the files of {}. Where none runs: `bursar run`, or the \
+                 system service: systemctl start bursar",
+                state_dir.display()
+            ))),
+        }
+    }
+
     /// Cheap; for following.
     pub async fn pulse(&self) -> Result<Pulse, CliError> {
         match self {

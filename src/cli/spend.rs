@@ -3,12 +3,14 @@
 //! Promise: the sums are the ledger's, in integers; entries in doubt and unreported ones are counted
 //! and never estimated.
 
-use super::arguments::word;
+use super::arguments::{Form, FormArgs, word};
 use super::cells::{counted, seconds};
+use super::csv;
 use super::error::CliError;
 use super::locate::SourceArgs;
 use super::output::{remark, say, say_document};
 use super::runtime::block_on;
+use super::source::Source;
 use super::table::TextTable;
 use crate::admin::documents::{SpendDocument, SpendQuestion};
 use crate::calendar;
@@ -17,57 +19,89 @@ use crate::ledger::query::{GroupBy, SpendRow};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Start of the period: today, yesterday, 2026-01-31, 2026-01-31T08:00:00Z, or an age: 24h, 7d
-    #[arg(long, value_name = "TIME", default_value = "today")]
-    since: String,
+    /// Start of the period: today, yesterday, "this month", "last week", 2026-01-31, 2026-01, 2026-W05,
+    /// 2026-01-31T08:00:00Z, or an age: 24h, 7d, 2w [default: today; by day this month, by week or month this year]
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
     /// End of the period, not included [default: no end]
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Group by app, lane, operation, served-by, day, state; several with commas
+    /// Group by app, lane, operation, served-by, day, state, model, hour, week, month; several with commas
     #[arg(long, value_name = "WORDS", default_value = "app", value_delimiter = ',', value_parser = group_by)]
     by: Vec<GroupBy>,
-    /// Time zone of days and dates [default: this machine's]
+    /// Time zone of days and dates [default: that of the caps]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
     #[command(flatten)]
     source: SourceArgs,
 }
 
+/// The sums of a row in comma-separated values. An estimate of some answers does not stand beside the sum of all.
+const FIGURES: [&str; 18] = [
+    "requests",
+    "billed_micro_usd",
+    "settled",
+    "reconciled",
+    "in_doubt",
+    "unreported",
+    "failed",
+    "replayed",
+    "open",
+    "compared",
+    "compared_billed_micro_usd",
+    "compared_would_have_cost_micro_usd",
+    "drained_micro_usd",
+    "prompt_tokens",
+    "completion_tokens",
+    "total_tokens",
+    "audio_ms",
+    "audio_untold",
+];
+
 pub fn spend(args: &Args) -> Result<(), CliError> {
-    let zone = super::arguments::zone(args.tz.as_deref())?;
     let now_ms = SystemClock::shared().wall_ms();
-    let range = calendar::range(Some(&args.since), args.until.as_deref(), now_ms, &zone)?;
-    let asked = SpendQuestion {
-        since_ms: Some(range.since_ms),
-        until_ms: args.until.as_ref().map(|_| range.until_ms),
-        by: args.by.clone(),
-        zone,
-    };
-    let document = block_on(async {
-        let source = if asked.zone.iana_name().is_some() {
-            args.source.find().await?
-        } else {
-            // A zone without a name cannot be sent to a daemon.
-            args.source.find_files().await?
+    let (asked, document) = block_on(async {
+        let mut source = args.source.find().await?;
+        let zone = args.source.zone(&source, args.tz.as_deref()).await?;
+        // The files are read by model: that takes long, and the daemon's time is for requests. A zone without a name
+        // cannot be sent to a daemon.
+        let is_long = args.by.contains(&GroupBy::Model);
+        if (is_long || zone.iana_name().is_none()) && matches!(source, Source::Daemon(_)) {
+            source = args.source.find_files().await?;
+        }
+        let since = args.since.as_deref().unwrap_or(since_of(&args.by));
+        let range = calendar::range(Some(since), args.until.as_deref(), now_ms, &zone)?;
+        let asked = SpendQuestion {
+            since_ms: Some(range.since_ms),
+            until_ms: args.until.as_ref().map(|_| range.until_ms),
+            by: args.by.clone(),
+            zone,
         };
-        source.spend(&asked).await
+        let document = source.spend(&asked).await?;
+        Ok::<_, CliError>((asked, document))
     })?;
-    if args.json {
-        say_document(&document)?;
-    } else {
-        say(heading(&asked))?;
-        say(table(&document))?;
-        let total = &document.total;
-        let sentences = [
-            compared(total),
-            drained(total),
-            unknown(total),
-            without_length(total),
-        ];
-        sentences.into_iter().flatten().try_for_each(say)?;
+    match args.form.form() {
+        Form::Json => say_document(&document)?,
+        Form::Csv => {
+            let words = asked.by.iter().map(|by| by.as_str());
+            let columns: Vec<&str> = words.chain(FIGURES).collect();
+            csv::say_documents(&columns, &document.rows)?;
+        }
+        Form::Text(look) => {
+            say(look.wrapped(&heading(&asked), 0))?;
+            say(table(&document).laid_out(&look))?;
+            let total = &document.total;
+            let sentences = [
+                compared(total),
+                drained(total),
+                unknown(total),
+                without_length(total),
+            ];
+            let mut sentences = sentences.into_iter().flatten();
+            sentences.try_for_each(|sentence| say(look.wrapped(&sentence, 0)))?;
+        }
     }
     if document.damaged > 0 {
         remark(
@@ -88,6 +122,18 @@ fn group_by(typed: &str) -> Result<GroupBy, String> {
     word(GroupBy::ALL, typed)
 }
 
+/// Since when, where nothing is said: several rows of what it is grouped by.
+fn since_of(by: &[GroupBy]) -> &'static str {
+    let is_by = |one| by.contains(&one);
+    if is_by(GroupBy::Week) || is_by(GroupBy::Month) {
+        "this year"
+    } else if is_by(GroupBy::Day) {
+        "this month"
+    } else {
+        "today"
+    }
+}
+
 fn heading(asked: &SpendQuestion) -> String {
     let at = |ms| calendar::shown(ms, &asked.zone);
     let zone = asked.zone.iana_name().unwrap_or("local time");
@@ -104,16 +150,17 @@ fn table(document: &SpendDocument) -> TextTable {
     let by = &document.by;
     let mut titles: Vec<String> = by.iter().map(|by| by.as_str().replace('_', " ")).collect();
     titles.push(
-        ">requests|>billed|>in doubt|>unreported|>input tokens|>output tokens|>saved against frontier"
-            .to_owned(),
+        ">requests|>billed|>in doubt|>unreported|>+saved against frontier|>^saved".to_owned(),
     );
     // Speech is a column only where there was some: few ledgers hold any.
     let has_audio = document.total.audio_ms > 0 || document.total.audio_untold > 0;
-    titles.extend(has_audio.then(|| ">audio".to_owned()));
+    titles.extend(has_audio.then(|| ">~audio".to_owned()));
+    titles.push(">~input tokens|>~output tokens".to_owned());
     let mut table = TextTable::new(&titles.join("|"));
     let sums = |row: &SpendRow| {
         let audio = has_audio.then(|| seconds(row.audio_ms));
-        sums(row).into_iter().chain(audio)
+        let tokens = [row.prompt_tokens, row.completion_tokens].map(|count| count.to_string());
+        sums(row).into_iter().chain(audio).chain(tokens)
     };
     for row in &document.rows {
         let words = by
@@ -130,14 +177,13 @@ fn table(document: &SpendDocument) -> TextTable {
     table
 }
 
-fn sums(row: &SpendRow) -> [String; 7] {
+fn sums(row: &SpendRow) -> [String; 6] {
     [
         row.requests.to_string(),
         row.billed_micro_usd.to_string(),
         row.in_doubt.to_string(),
         row.unreported.to_string(),
-        row.prompt_tokens.to_string(),
-        row.completion_tokens.to_string(),
+        saved(row),
         saved(row),
     ]
 }

@@ -13,12 +13,15 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use tokio::time::timeout;
 
+use super::arguments::{Form, FormArgs};
 use super::caps;
 use super::cells::{counted, state, tail};
 use super::client::Client;
+use super::csv;
 use super::daemon::{Question, ask};
 use super::error::CliError;
 use super::locate::SourceArgs;
+use super::look::{Ink, Look};
 use super::output::{remark, say, say_document};
 use super::runtime::block_on;
 use super::source::Source;
@@ -31,17 +34,19 @@ use crate::caps::{CapView, CapsView, Period};
 use crate::clock::SystemClock;
 use crate::config::{ALL_APPS, ListenAddr};
 use crate::ledger::entry::StateWord;
-use crate::ledger::query::{EntryView, Filter};
+use crate::ledger::query::{EntryView, Filter, GroupBy};
 use crate::screen::shown;
+
+/// Width of a label with its gap.
+const LABEL: usize = 12;
 
 /// A prompt is not kept waiting by a daemon that hangs.
 const LINE_DEADLINE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
     #[command(flatten)]
     source: SourceArgs,
 }
@@ -80,36 +85,30 @@ struct Whole<'a> {
 }
 
 pub fn status(args: &StatusArgs) -> Result<(), CliError> {
-    let zone = TimeZone::system();
-    let (source, screen, last) = block_on(async {
+    let (source, zone, screen, last) = block_on(async {
         let source = args.source.find().await?;
+        let zone = args.source.zone(&source, None).await?;
         let screen = Screen::read(&source, &args.source, &zone).await?;
         let last = last_problem(&source, &zone).await?;
-        Ok::<_, CliError>((source, screen, last))
+        Ok::<_, CliError>((source, zone, screen, last))
     })?;
-    if args.json {
-        say_document(&Whole {
-            screen: &screen,
-            last_problem: last.map(EntryDocument),
-        })?;
-    } else {
-        say(screen.text(last.as_ref(), &zone))?;
+    let whole = |last: Option<EntryView>| Whole {
+        screen: &screen,
+        last_problem: last.map(EntryDocument),
+    };
+    match args.form.form() {
+        Form::Json => say_document(&whole(last))?,
+        Form::Csv => csv::say_members(&whole(last))?,
+        Form::Text(look) => say(screen.text(last.as_ref(), &zone, &look))?,
     }
-    match source {
-        Source::Daemon(_) => Ok(()),
-        Source::Journal(state_dir) => Err(CliError::Failed(format!(
-            "no daemon answers; the figures are from the files of {}. Where none runs: `bursar run`, or the system \
-             service: systemctl start bursar",
-            state_dir.display()
-        ))),
-    }
+    source.must_be_daemon()
 }
 
 pub fn line(args: &LineArgs) -> Result<(), CliError> {
-    let zone = TimeZone::system();
     let screen = block_on(async {
         let read = async {
             let source = args.source.find().await?;
+            let zone = args.source.zone(&source, None).await?;
             Screen::read(&source, &args.source, &zone).await
         };
         let late = |_| CliError::Failed("no answer in time; `bursar status` says more".to_owned());
@@ -168,6 +167,20 @@ fn is_port(client: &Client) -> bool {
     matches!(client.address(), ListenAddr::Tcp(_))
 }
 
+/// What was spent since midnight.
+pub fn today(by: Vec<GroupBy>, now_ms: u64, zone: &TimeZone) -> SpendQuestion {
+    SpendQuestion {
+        since_ms: calendar::midnight_ms(now_ms, zone),
+        until_ms: None,
+        by,
+        // A zone without a name cannot be sent to a daemon; nothing is grouped by day.
+        zone: match zone.iana_name() {
+            Some(_) => zone.clone(),
+            None => TimeZone::UTC,
+        },
+    }
+}
+
 /// The first address that a client can be given. It is written anew from what was read: a shell runs this, and what
 /// answered at a port may be no daemon.
 fn base_url(daemon: &StatusDocument) -> Option<String> {
@@ -183,16 +196,7 @@ fn base_url(daemon: &StatusDocument) -> Option<String> {
 impl Screen {
     async fn read(source: &Source, args: &SourceArgs, zone: &TimeZone) -> Result<Self, CliError> {
         let now_ms = SystemClock::shared().wall_ms();
-        let today = SpendQuestion {
-            since_ms: calendar::midnight_ms(now_ms, zone),
-            until_ms: None,
-            by: Vec::new(),
-            // A zone without a name cannot be sent to a daemon; nothing is grouped by day here.
-            zone: match zone.iana_name() {
-                Some(_) => zone.clone(),
-                None => TimeZone::UTC,
-            },
-        };
+        let today = today(Vec::new(), now_ms, zone);
         let daemon = match source {
             Source::Daemon(client) => Some(ask(client, &Question::new("/api/status")).await?),
             Source::Journal(_) => None,
@@ -204,7 +208,7 @@ impl Screen {
         })
     }
 
-    fn text(&self, last_problem: Option<&EntryView>, zone: &TimeZone) -> String {
+    fn text(&self, last_problem: Option<&EntryView>, zone: &TimeZone, look: &Look) -> String {
         let mut lines: Vec<(&str, String)> = Vec::new();
         if let Some(daemon) = &self.daemon {
             lines.extend(daemon_lines(daemon));
@@ -247,7 +251,12 @@ impl Screen {
         ));
         let lines = lines.into_iter();
         let lines: Vec<String> = lines
-            .map(|(name, text)| format!("{name:<12}{}", shown(&text)))
+            .map(|(name, text)| {
+                let line = format!("{name:<LABEL$}{}", shown(&text));
+                let is_stopped = name == "FROZEN" || text.contains("NOT WRITABLE");
+                let ink = if is_stopped { Ink::Red } else { Ink::Plain };
+                look.inked(ink, look.wrapped(&line, LABEL))
+            })
             .collect();
         lines.join("\n")
     }
@@ -334,7 +343,7 @@ fn daemon_lines(daemon: &StatusDocument) -> Vec<(&'static str, String)> {
 }
 
 /// What the service lacks for requests to go on.
-fn held_back(daemon: &StatusDocument) -> String {
+pub fn held_back(daemon: &StatusDocument) -> String {
     let causes = daemon.traffic.held_back_by.iter();
     let causes: Vec<&str> = causes
         .map(|cause| match cause.as_str() {
@@ -345,12 +354,12 @@ fn held_back(daemon: &StatusDocument) -> String {
         })
         .collect();
     match causes.as_slice() {
-        [] => "nothing holds requests back".to_owned(),
+        [] => "nothing holds requests back: key, balance, connection".to_owned(),
         causes => format!("{}; one request at a time probes it", causes.join(", ")),
     }
 }
 
-fn queue(traffic: &TrafficStatus) -> String {
+pub fn queue(traffic: &TrafficStatus) -> String {
     let limit = |limit: i64, unit: &str| match limit {
         0 => format!("no limit {unit}"),
         limit => format!("{limit} {unit}"),

@@ -25,6 +25,10 @@ fn every_mistake_has_its_exit_code() {
 #[test]
 fn the_help_names_the_three_commands_to_start_with() {
     let help = CommandLine::command().render_help().to_string();
+    let lines = [ABOUT, FIRST_STEPS, NEXT_STEPS].join("\n");
+    for line in lines.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
 
     for command in ["bursar demo", "bursar sandbox", "bursar run"] {
         assert!(help.contains(command), "{command}");

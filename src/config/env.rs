@@ -22,6 +22,8 @@ pub const STATE_DIRECTORY: &str = "STATE_DIRECTORY";
 pub const CREDENTIALS_DIRECTORY: &str = "CREDENTIALS_DIRECTORY";
 /// Set by systemd beside `LISTEN_FDS`: what each socket is for, divided by colons.
 pub const LISTEN_FDNAMES: &str = "LISTEN_FDNAMES";
+/// Set by systemd where standard output or error go to the journal: device and inode of that stream.
+pub const JOURNAL_STREAM: &str = "JOURNAL_STREAM";
 pub const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 pub const XDG_STATE_HOME: &str = "XDG_STATE_HOME";
 pub const HOME: &str = "HOME";
@@ -38,7 +40,7 @@ pub const PROXIES: [&str; 6] = [
 /// What is reached without that proxy; in both spellings.
 pub const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     BURSAR_CONFIG,
     BURSAR_UPSTREAM,
     BURSAR_API_KEY_FILE,
@@ -48,6 +50,7 @@ const NAMES: [&str; 12] = [
     STATE_DIRECTORY,
     CREDENTIALS_DIRECTORY,
     LISTEN_FDNAMES,
+    JOURNAL_STREAM,
     XDG_CONFIG_HOME,
     XDG_STATE_HOME,
     HOME,

@@ -30,6 +30,8 @@ pub struct LedgerTable {
 pub struct Reconcile {
     /// bursar asks for eval runs that it saw start, until they report their price.
     pub poll_eval_runs: bool,
+    /// How often bursar itself compares. `None`: never.
+    pub every: Option<Duration>,
     /// The days that the service's document sums over.
     pub window_days: u64,
     /// The document's member with the billed spend; dots lead into objects.
@@ -87,10 +89,17 @@ impl Reconcile {
         reader.enter("reconcile");
         Self {
             poll_eval_runs: reader.flag("poll_eval_runs").unwrap_or(true),
+            every: every(reader),
             window_days: reader.number("window_days"),
             spend_field: spend_field(reader).unwrap_or_default(),
         }
     }
+}
+
+/// Hours; 0 is never.
+fn every(reader: &mut Reader<'_>) -> Option<Duration> {
+    let hours = reader.number("every_h");
+    (hours > 0).then(|| Duration::from_secs(hours * 60 * 60))
 }
 
 /// The name of the billed spend in `/v1/auto/metrics`.

@@ -87,6 +87,8 @@ pub struct Errors {
 pub struct Log {
     pub format: LogFormat,
     pub level: LogLevel,
+    /// What the service says of a request that it refuses is kept in log and ledger.
+    pub service_detail: bool,
 }
 
 closed_set! {
@@ -217,6 +219,7 @@ impl Log {
             level: reader
                 .word("level", LogLevel::ALL)
                 .unwrap_or(LogLevel::Info),
+            service_detail: reader.flag("service_detail").unwrap_or(true),
         }
     }
 }

@@ -120,6 +120,7 @@ fn upstream_and_key_are_enough() {
         config.reconcile,
         Reconcile {
             poll_eval_runs: true,
+            every: None,
             window_days: 30,
             spend_field: "billed_micro_usd_30d".to_owned(),
         }

@@ -17,7 +17,8 @@ const MODEL_CHARS_MAX: usize = 128;
 /// Longest path of a Unix socket that Linux takes, in bytes.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 
-/// Where the service is: `https://host[:port][/prefix]`. The paths of routes (`/v1/…`) are appended.
+/// Where the service is: `https://host[:port][/prefix]`. The paths of routes (`/v1/…`) are appended; a `/v1` at its
+/// end is theirs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl {
     /// `https`. Without it the host is a loopback one.
@@ -82,11 +83,16 @@ impl BaseUrl {
                 "{text:?} has a path with empty, dotted or encoded parts"
             ));
         }
-        if path_prefix.ends_with("/v1") {
+        if path_prefix.ends_with("/agent/v1") {
             return Err(format!(
-                "{text:?} ends in /v1; leave that out, each route brings its own"
+                "{text:?} ends in /agent/v1; leave that out, each route brings its own"
             ));
         }
+        // As clients have it.
+        let path_prefix = match path_prefix.strip_suffix("/v1") {
+            Some(shorter) => shorter.to_owned(),
+            None => path_prefix,
+        };
         Ok(Self {
             tls,
             host,

@@ -16,6 +16,7 @@ pub use crate::ledger::kept_key::{EntryKey, KeyOrigin};
 use crate::ledger::shared_text;
 use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
+use crate::protocol::trace::TraceId;
 use crate::protocol::{Lane, Operation, ServedBy, Usage, closed_set};
 
 /// When a key was first sent, by both clocks. Whether it may be sent again is the proxy's to judge.
@@ -84,6 +85,9 @@ pub struct Intent {
         skip_serializing_if = "Option::is_none"
     )]
     pub reserved: Option<MicroUsd>,
+    /// The trace that the app's `traceparent` names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<TraceId>,
 }
 
 closed_set! {
@@ -210,6 +214,10 @@ pub struct Outcome {
     pub drained: bool,
     pub response_bytes: u64,
     pub timings: Timings,
+    /// What the service said when it refused an attempt, the last one that it refused: 256 characters, without
+    /// secrets and without what the request holds. Words of others, which stay on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_detail: Option<String>,
 }
 
 /// Where the time of a request went.
@@ -299,6 +307,8 @@ pub struct Unresolved {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {
     pub state: State,
+    /// What its key came to, where that is known: on this entry, or for a replay on another.
+    pub price: Option<MicroUsd>,
     /// What went wrong with receipts: words for `receipt_anomalies_total{kind}`.
     pub anomalies: Vec<Anomaly>,
 }
@@ -353,6 +363,7 @@ impl Intent {
             run: None,
             key_use: None,
             reserved: None,
+            trace_id: None,
         }
     }
 }
@@ -394,6 +405,7 @@ impl Outcome {
             drained: false,
             response_bytes: 0,
             timings: Timings::default(),
+            service_detail: None,
         }
     }
 }

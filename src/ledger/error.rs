@@ -19,7 +19,7 @@ pub enum LedgerError {
     #[error("the state directory {} is not safe to use: {why}", path.display())]
     UnsafeDir { path: PathBuf, why: String },
 
-    #[error("cannot use {}: {source}", path.display())]
+    #[error("cannot use {}: {source}{}", path.display(), remedy(source))]
     Io {
         path: PathBuf,
         source: Arc<io::Error>,
@@ -48,6 +48,16 @@ pub enum LedgerError {
 
     #[error("entry {id} has an intent already: take a new entry id for each request")]
     DuplicateEntry { id: EntryId },
+}
+
+/// What helps where the cause alone does not say it.
+fn remedy(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied => {
+            ". Use sudo where the ledger is the system service's, or name a directory of your own with --state-dir"
+        }
+        _ => "",
+    }
 }
 
 // === impl LedgerError ===

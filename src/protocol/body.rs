@@ -7,6 +7,7 @@
 
 mod answer;
 mod chunks;
+mod detail;
 mod edit;
 mod field;
 mod hash;
@@ -17,6 +18,7 @@ mod unstream;
 
 pub use answer::{AnswerPeek, RunPeek};
 pub use chunks::as_event_stream;
+pub use detail::detail;
 pub use edit::{add_error_object, add_error_object_with_hint, replace_model};
 pub use hash::hash_json;
 pub use json_field_scanner::JsonFieldScanner;

@@ -7,7 +7,7 @@ use std::net::Ipv6Addr;
 
 use http::{HeaderMap, HeaderName};
 
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+pub const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Names of this machine itself. Any port: tunnels and port maps are ordinary.
 const LOOPBACK_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];

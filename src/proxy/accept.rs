@@ -13,6 +13,7 @@
 mod head;
 
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,7 @@ use tokio::time::{Instant, Sleep, sleep, timeout};
 use self::head::{WholeHead, read_head};
 use super::downstream::Downstream;
 use super::refuse::{Code, Refusal};
+use crate::config::OTHER_APP;
 use crate::places::{Place, Rest};
 use crate::proxy::door::buffer::{self, ASKING_PATIENCE};
 use crate::proxy::downstream::app_head::AppHead;
@@ -33,7 +35,7 @@ use crate::proxy::downstream::connection::{Peer, Socket};
 use crate::proxy::gateway::Gateway;
 use crate::proxy::life::Arriving;
 use crate::proxy::relay::own;
-use crate::proxy::report::report_refusal;
+use crate::proxy::report::{Report, report};
 
 /// A bound socket that apps connect to.
 #[derive(Debug)]
@@ -52,6 +54,9 @@ const BEGUN_PATIENCE: Duration = Duration::from_millis(250);
 /// From the first byte of a head to its last.
 const HEAD_DEADLINE: Duration = Duration::from_secs(10);
 
+/// What a handshake of TLS begins with: its kind of record, and the major version.
+const TLS_HANDSHAKE: &[u8] = &[22, 3];
+
 /// How much of a request is read at once, at first: most come whole.
 const FIRST_READ_BYTES: usize = 4096;
 
@@ -65,17 +70,18 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 // === impl AppListener ===
 
 impl AppListener {
-    async fn accept(&self) -> io::Result<Socket> {
+    /// A connection, and its app's address where it came in by a port.
+    async fn accept(&self) -> io::Result<(Socket, Option<SocketAddr>)> {
         match self {
             Self::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, from) = listener.accept().await?;
                 // Fails for a peer that has left already, which is no fault of the listener.
                 stream.set_nodelay(true).ok();
-                Ok(Socket::Tcp(stream))
+                Ok((Socket::Tcp(stream), Some(from)))
             }
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
-                Ok(Socket::Unix(stream))
+                Ok((Socket::Unix(stream), None))
             }
         }
     }
@@ -90,10 +96,10 @@ pub async fn serve(gateway: Arc<Gateway>, listener: AppListener, mut stop: watch
             _ = stop.wait_for(|stopped| *stopped) => return,
         };
         match accepted {
-            Ok(socket) => {
+            Ok((socket, from)) => {
                 let accepted_at = gateway.clock.monotonic();
                 let door = socket.door();
-                let peer = Peer::new(socket);
+                let peer = Peer::new(socket, from);
                 let probe = peer.probe();
                 let place = gateway.places.take(door, move || probe.has_spoken());
                 let (serving, stop) = (Arc::clone(&gateway), stop.clone());
@@ -103,7 +109,7 @@ pub async fn serve(gateway: Arc<Gateway>, listener: AppListener, mut stop: watch
                         tokio::select! {
                             () = run_connection(&serving, peer, stop, arriving, accepted_at, &place) => {}
                             () = place.given_away() => {
-                                serving.metrics.refusal(Code::ConnectionsFull.as_str());
+                                serving.metrics.refusal(OTHER_APP, Code::ConnectionsFull.as_str());
                             }
                         }
                     });
@@ -113,7 +119,9 @@ pub async fn serve(gateway: Arc<Gateway>, listener: AppListener, mut stop: watch
                         turn_away(&serving, peer).await;
                     });
                 } else {
-                    gateway.metrics.refusal(Code::ConnectionsFull.as_str());
+                    gateway
+                        .metrics
+                        .refusal(OTHER_APP, Code::ConnectionsFull.as_str());
                 }
             }
             // Its peer gave up before it was accepted.
@@ -242,6 +250,10 @@ async fn run_request(
             peer.unread(unread);
             AppHead::parse(head.freeze())
         }
+        Err(Code::HeadMalformed) if unread.starts_with(TLS_HANDSHAKE) => Err(Refusal::because(
+            Code::HeadMalformed,
+            "What came is TLS, and this port speaks plain HTTP: the base URL begins with http://.",
+        )),
         Err(code) => Err(code.into()),
     };
     let cut = gateway.life.cut_signal();
@@ -273,7 +285,7 @@ async fn turn_away(gateway: &Gateway, peer: Peer) {
 /// Answers a connection whose head could not be read, and closes it.
 async fn refuse_unread(gateway: &Gateway, downstream: Downstream, refusal: Refusal) {
     let entry = gateway.ledger.new_entry_id();
-    report_refusal(gateway, &refusal, None, entry, Duration::ZERO);
+    report(gateway, &downstream, &Report::of_refusal(&refusal, entry));
     let (downstream, _) = own::send_refusal(downstream, &refusal, entry).await;
     buffer::drain_raw(downstream).await;
 }

@@ -27,6 +27,7 @@ use super::purchase::backoff::{asked_wait, declines_retry, random_share};
 use super::purchase::drain::UnreadSince;
 use super::purchase::lost::Cause;
 use super::purchase::retry::{Ending, ErrorHead, Repeat, Retries};
+use super::quoted::{self, Private};
 use super::refuse::{Code, Refusal};
 use super::settings::Settings;
 use super::upstream::exchange::{self, Answering, BodyBroke, Failed, WHOLE_BYTES_MAX};
@@ -59,6 +60,8 @@ pub struct Dispatch<'a> {
     pub guard: Option<SpendGuard>,
     /// What the last failure to connect was, in words, for the log.
     pub unreached: Option<String>,
+    /// What the service said when it last refused an attempt.
+    pub service_detail: Option<String>,
     /// The table allowed another attempt, and none was left.
     pub exhausted: bool,
 }
@@ -106,17 +109,6 @@ struct AttemptClock {
 impl Dispatch<'_> {
     /// Runs attempts until there is an answer.
     pub async fn run(&mut self, app: &mut ClientWatch<'_>) -> DispatchOutcome {
-        let reached = self.run_attempts(app).await;
-        if let DispatchOutcome::Nothing { refusal } = &reached
-            && let Some(cause) = &self.unreached
-        {
-            let (code, attempts) = (refusal.code, self.retries.attempts().len());
-            tracing::warn!(code = code.as_str(), attempts, %cause, "the service was not reached");
-        }
-        reached
-    }
-
-    async fn run_attempts(&mut self, app: &mut ClientWatch<'_>) -> DispatchOutcome {
         let purchase = app.purchase.as_ref();
         let may_begin = purchase.is_none_or(|purchase| purchase.may_begin(&*self.gateway.clock));
         let (mut attempts, mut action) = RetryLoop::begin(self.route.is_inference(), may_begin);
@@ -128,7 +120,7 @@ impl Dispatch<'_> {
                 AttemptAction::Send(repeat) => {
                     waiter = None;
                     if let Some(repeat) = &repeat {
-                        self.gateway.metrics.retry(repeat.reason);
+                        self.gateway.metrics.retry(&self.app, repeat.reason);
                     }
                     match self.attempt(app, repeat.unwrap_or_default()).await {
                         Attempted::Final(reached) => return reached,
@@ -380,6 +372,9 @@ impl Dispatch<'_> {
         };
         self.first_byte_at
             .get_or_insert(self.gateway.clock.monotonic());
+        if let Some(said) = &body {
+            self.quote(app, said).await;
+        }
         self.place.heard_refusal(&head, body.as_ref(), wall_ms);
         let ending = ending(body.as_ref());
         let end = self.retries.end_of(&ending);
@@ -394,6 +389,20 @@ impl Dispatch<'_> {
             None => Code::UpstreamBroken.into(),
         };
         Attempted::Ended { ending, otherwise }
+    }
+
+    /// Keeps what the service says of a request that it refuses.
+    async fn quote(&mut self, app: &ClientWatch<'_>, said: &Bytes) {
+        if !self.settings.config.log.service_detail {
+            return;
+        }
+        let Settings { key, names, .. } = &*self.settings;
+        let Outgoing { header, body, .. } = self.outgoing;
+        let asked = &app.downstream.head().headers;
+        let private = Private::of(header, body, asked, names);
+        let quoted = quoted::service_detail(key, said, private).await;
+        // An answer without words does not take away what the one before it said.
+        self.service_detail = quoted.or_else(|| self.service_detail.take());
     }
 
     fn record(

@@ -14,6 +14,7 @@ pub mod chunked;
 pub mod connection;
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -133,6 +134,16 @@ impl Downstream {
     /// The head; an empty one where none could be read.
     pub fn head(&self) -> &AppHead {
         &self.head
+    }
+
+    /// The head, where one could be read.
+    pub fn request(&self) -> Option<&AppHead> {
+        self.has_head().then_some(&self.head)
+    }
+
+    /// The app's address; `None` on a Unix socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.peer.address()
     }
 
     /// A base URL without its path, as apps reach this listener. On a Unix socket the host is any.

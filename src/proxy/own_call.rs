@@ -35,6 +35,9 @@ const CALL_MAX: Duration = Duration::from_secs(30);
 /// Largest answer that is read. A run's results are a few hundred bytes each.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 
+/// What is said of a key that the service refuses.
+pub const KEY_REFUSED: &str = "it does not take the key";
+
 /// An answer, whole.
 pub struct OwnAnswer {
     pub status: StatusCode,
@@ -75,7 +78,7 @@ pub async fn models(
     config: Config,
     authorities: Authorities,
     clock: &SharedClock,
-) -> Result<StatusCode, OwnCallError> {
+) -> Result<OwnAnswer, OwnCallError> {
     let mut id = [0; 16];
     getrandom::fill(&mut id).map_err(|_| OwnCallError::Head)?;
     let hops = Hops::new(EntryId(Uuid::from_bytes(id)));
@@ -84,8 +87,7 @@ pub async fn models(
     let mut rows = settings.table.rows().iter();
     let route = rows.find(|route| route.operation == Operation::Models);
     let route = route.ok_or(OwnCallError::Head)?;
-    let (_, answer) = ask(&settings, route, "").await;
-    Ok(answer?.status)
+    ask(&settings, route, "").await.1
 }
 
 async fn ask(
@@ -166,7 +168,7 @@ pub async fn auto_metrics(gateway: Arc<Gateway>) -> Result<Bytes, String> {
     }
     let status = answer.status.as_u16();
     Err(match status {
-        401 | 403 => format!("the service answered {status}: it does not take the key"),
+        401 | 403 => format!("the service answered {status}: {KEY_REFUSED}"),
         404 => "the service answered 404: it has no /v1/auto/metrics".to_owned(),
         _ => format!("the service answered {status} to GET /v1/auto/metrics; try again"),
     })

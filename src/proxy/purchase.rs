@@ -11,6 +11,7 @@
 //! retry         what follows the end of an attempt
 //! attempts      the attempts of one request, and what stands between two of them
 //! claimant      what makes two requests equal
+//! repeats       how many retries shared a purchase, until its price is known
 //! delivery      which app has what of an answer, and what is kept of it
 //! shared        one purchase, as its leader, its follower and the ledger share it
 //! forward       where the pieces of its answer go
@@ -40,6 +41,7 @@ pub mod event;
 pub mod following;
 mod forward;
 pub mod lost;
+pub mod repeats;
 pub mod retry;
 pub mod shared;
 #[cfg(test)]

@@ -49,10 +49,10 @@ pub async fn run(mut relay: Relay<'_>, reached: DispatchOutcome) -> bool {
     }
     report(
         relay.gateway,
+        relay.app.downstream,
         &Report {
-            app: Some(&relay.declared.name),
-            route: Some(&relay.admitted.route),
-            entry: Some(relay.entry_id),
+            admitted: Some(relay.admitted),
+            model: relay.model.as_deref(),
             adopted: relay.adopted,
             stream: answered.stream,
             status: answered.status,
@@ -60,6 +60,9 @@ pub async fn run(mut relay: Relay<'_>, reached: DispatchOutcome) -> bool {
             attempts: relay.dispatch.retries.attempts().len(),
             state: relay.state,
             measured,
+            detail: relay.dispatch.service_detail.as_deref(),
+            cause: relay.dispatch.unreached.as_deref(),
+            ..Report::new(relay.entry_id)
         },
     );
     keep

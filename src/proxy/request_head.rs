@@ -18,7 +18,7 @@ use crate::protocol::names::{IDEMPOTENCY_KEY, X_BURSAR_VIA};
 
 /// Request headers that would make the service, or a hop before it, read another request, another
 /// sender or other credentials into this one.
-const FOREIGN: [&str; 18] = [
+const FOREIGN: [&str; 19] = [
     "forwarded",
     "via",
     "proxy",
@@ -37,6 +37,8 @@ const FOREIGN: [&str; 18] = [
     "x-goog-api-key",
     "x-auth-token",
     "x-access-token",
+    // What programs before this one say to each other; only `traceparent` and `tracestate` are for others.
+    "baggage",
 ];
 const FOREIGN_PREFIXES: [&str; 7] = [
     "sec-fetch-",

@@ -21,7 +21,7 @@ use self::turn::Admission;
 use super::client_watch::ClientWatch;
 use super::dispatch::Dispatch;
 use super::dispatch::place::UpstreamPlace;
-use super::door::admit::{Admitted, Inbound, LocalAnswer};
+use super::door::admit::{Inbound, LocalAnswer};
 use super::door::buffer::{self, RequestBody};
 use super::downstream::Downstream;
 use super::gateway::Gateway;
@@ -34,7 +34,7 @@ use super::purchase::retry::{Bounds, Retries};
 use super::purchase::shared::{Follower, Purchase};
 use super::refuse::{Code, Refusal};
 use super::relay::{self, Relay, own};
-use super::report::{Report, report, report_refusal};
+use super::report::{Report, report};
 use super::request_head;
 use super::settle::{EntryGuard, Measured};
 use super::upstream::outgoing::Outgoing;
@@ -42,6 +42,7 @@ use crate::ledger::FingerprintParts;
 use crate::ledger::entry::{EntryId, EntryKey, Intent, KeyOrigin};
 use crate::places::{Place, Rest};
 use crate::protocol::routes::{AnswerKind, Costs};
+use crate::protocol::trace::TraceId;
 
 /// One request, from its head to its last byte. Whether its connection can be kept.
 pub(super) async fn serve_request(
@@ -60,7 +61,8 @@ pub(super) async fn serve_request(
             return serve_local(gateway, downstream, place, &answer, entry_id, arrived).await;
         }
         Err(refusal) => {
-            return turn_down(gateway, downstream, place, refusal, None, entry_id, arrived).await;
+            let refused = Report::of_refusal(&refusal, entry_id);
+            return turn_down(gateway, downstream, place, refused, &refusal, arrived).await;
         }
     };
     let room = buffer::Intake {
@@ -74,11 +76,11 @@ pub(super) async fn serve_request(
     let body = match buffer::read_body(room, &mut downstream, &admitted, place).await {
         Ok(body) => body,
         Err(refusal) => {
-            let admitted = Some(&*admitted);
-            return turn_down(
-                gateway, downstream, place, refusal, admitted, entry_id, arrived,
-            )
-            .await;
+            let refused = Report {
+                admitted: Some(&admitted),
+                ..Report::of_refusal(&refusal, entry_id)
+            };
+            return turn_down(gateway, downstream, place, refused, &refusal, arrived).await;
         }
     };
     // Until here nothing was done, and the connection may have given way.
@@ -93,6 +95,7 @@ pub(super) async fn serve_request(
         arrived,
         body_took: body.app_took(),
         entry_id,
+        model: None,
         key: None,
     };
     let keep = if admitted.route.is_metered() {
@@ -141,7 +144,8 @@ async fn serve_metered(
     let admitted = request.admitted;
     // As the app sent it.
     let request_bytes = u64::try_from(body.bytes().len()).unwrap_or(u64::MAX);
-    let prepared = prepare::prepare(&request, &mut body);
+    let mut prepared = prepare::prepare(&request, &mut body);
+    request.model = prepared.peek.model.take();
     let parts = FingerprintParts {
         // As it is sent: a key goes with the same bytes, also when an alias was changed.
         body: &prepared.body,
@@ -207,13 +211,14 @@ async fn intend(
         return Err(Ended::AppLeft);
     }
     let intent = Intent {
-        model: prepared.peek.model.clone(),
+        model: request.model.clone(),
         stream: prepared.peek.stream,
         key: request.key.clone(),
         key_use: purchase.key_use(),
         request_bytes,
         reserved: Some(reserved),
         run: admitted.caller.run.as_ref().map(|run| run.id.to_string()),
+        trace_id: TraceId::of(&downstream.head().headers),
         ..Intent::new(
             request.entry_id,
             gateway.clock.wall_ms(),
@@ -298,6 +303,7 @@ async fn exchange(
         app: Arc::clone(&request.app.name),
         guard: (route.costs != Costs::Nothing).then(|| request.guard()),
         unreached: None,
+        service_detail: None,
         exhausted: false,
     };
     let purchase = entry.as_ref().map(|entry| Arc::clone(entry.purchase()));
@@ -319,10 +325,11 @@ async fn exchange(
         entry_id: request.entry_id,
         place: None,
         adopted,
+        model: request.model,
         foreign_model: prepared.foreign_model,
         made_stream: prepared.made_stream,
         arrived: request.arrived,
-        own: None,
+        settled: None,
         app_time: request.body_took,
         state: None,
     };
@@ -334,6 +341,9 @@ async fn follow(request: Request<'_>, downstream: &mut Downstream, mut follower:
     request.gateway.metrics.joined();
     follower.reads_on(downstream.probe());
     let leader: Arc<Purchase> = Arc::clone(follower.purchase());
+    if let Some(price) = leader.repeats.joined() {
+        request.gateway.metrics.repeats_avoided(price, 1);
+    }
     let answer = request.admitted.route.answer;
     let followed = relay::follow::follow(request.gateway, downstream, &mut follower, answer).await;
     if followed.end.is_delivered && downstream.is_cut() {
@@ -346,19 +356,16 @@ async fn follow(request: Request<'_>, downstream: &mut Downstream, mut follower:
     }
     report(
         request.gateway,
+        downstream,
         &Report {
-            app: Some(&request.app.name),
-            route: Some(&request.admitted.route),
-            entry: Some(leader.entry),
+            admitted: Some(request.admitted),
+            model: request.model.as_deref(),
             adopted: Some(leader.entry),
             stream: followed.stream,
             status: followed.status,
             code: followed.end.code,
-            measured: Measured {
-                total: request.took(),
-                ..Measured::default()
-            },
-            ..Report::default()
+            measured: request.measured(None),
+            ..Report::new(leader.entry)
         },
     );
     followed.keep
@@ -382,14 +389,14 @@ async fn serve_local(
     let (status, written) = own::send_local(&mut downstream, answer, entry_id).await;
     report(
         gateway,
+        &downstream,
         &Report {
-            entry: Some(entry_id),
             status,
             measured: Measured {
                 total: gateway.clock.monotonic().saturating_sub(arrived),
                 ..Measured::default()
             },
-            ..Report::default()
+            ..Report::new(entry_id)
         },
     );
     if written {
@@ -406,18 +413,17 @@ async fn turn_down(
     gateway: &Arc<Gateway>,
     downstream: Downstream,
     place: &Place,
-    refusal: Refusal,
-    admitted: Option<&Admitted>,
-    entry_id: EntryId,
+    mut refused: Report<'_>,
+    refusal: &Refusal,
     arrived: Duration,
 ) -> bool {
-    let took = gateway.clock.monotonic().saturating_sub(arrived);
-    report_refusal(gateway, &refusal, admitted, entry_id, took);
+    refused.measured.total = gateway.clock.monotonic().saturating_sub(arrived);
+    report(gateway, &downstream, &refused);
     let framing_is_clear = !matches!(
         refusal.code,
         Code::LengthRefused | Code::HeadMalformed | Code::BodyBroken | Code::BodyTooSlow
     );
-    let (mut downstream, written) = own::send_refusal(downstream, &refusal, entry_id).await;
+    let (mut downstream, written) = own::send_refusal(downstream, refusal, refused.entry).await;
     place.rests(Rest::Leaving, Duration::ZERO);
     let discard = async {
         if written && framing_is_clear {

@@ -65,6 +65,8 @@ pub struct Gathered {
     pub request_id: Option<String>,
     pub run_id: Option<String>,
     pub response_bytes: u64,
+    /// What the service said when it last refused an attempt.
+    pub service_detail: Option<String>,
     /// No app is there to read the answer.
     pub drained: bool,
 }
@@ -76,7 +78,7 @@ pub struct Measured {
     pub first_byte: Option<Duration>,
     /// Waits for places at the service.
     pub queue: Duration,
-    /// Own time, the same in the ledger, the log and the metrics: from the arrival until the outcome is
+    /// All of them are the same in the ledger, the log and the metrics. Own time is counted from the arrival until the outcome is
     /// handed to the ledger, or until the end of what makes no entry, less waits for a place and between
     /// attempts, and less the service's time.
     pub own: Duration,
@@ -125,6 +127,12 @@ impl EntryGuard {
         let settled = write(&self.gateway, &self.purchase, outcome).await;
         let state = settled.as_ref().ok().map(|settlement| settlement.state);
         self.purchase.settled_as(delivery, state);
+        if let Ok(settlement) = &settled {
+            let count = self.purchase.repeats.settled(settlement.price);
+            if let Some(price) = settlement.price {
+                self.gateway.metrics.repeats_avoided(price, count);
+            }
+        }
         if let (Some(mut permit), Some(state)) = (self.permit.take(), state) {
             permit.settled(state);
         }
@@ -160,6 +168,7 @@ impl EntryGuard {
             delivery,
             drained: gathered.drained,
             response_bytes: gathered.response_bytes,
+            service_detail: gathered.service_detail.clone(),
             timings: Timings {
                 queue_ms: millis(measured.queue),
                 first_byte_ms: measured.first_byte.map(millis),
@@ -185,7 +194,7 @@ impl EntryGuard {
     }
 
     /// No attempt was made: nothing was billed. Where its intent is written, so is that.
-    pub async fn nothing_sent(&mut self) {
+    pub async fn nothing_sent(&mut self, measured: Measured) {
         if self.progress == Progress::Claimed {
             return self.withdraw();
         }
@@ -195,7 +204,7 @@ impl EntryGuard {
                 Vec::new(),
                 None,
                 Delivery::Missed,
-                Measured::default(),
+                measured,
                 None,
             )
             .await;

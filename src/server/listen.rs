@@ -192,6 +192,11 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 impl BindError {
     fn of(address: &ListenAddr, error: &io::Error) -> Self {
         let why = match error.kind() {
+            ErrorKind::AddrInUse if matches!(address, ListenAddr::Tcp(_)) => {
+                "address in use: another program listens there, often another bursar; `bursar doctor` names \
+                 it; --listen and --admin, or [listen], take another address"
+                    .to_owned()
+            }
             ErrorKind::AddrInUse => "address in use".to_owned(),
             ErrorKind::AddrNotAvailable => "this machine has no such address".to_owned(),
             ErrorKind::PermissionDenied => "permission denied".to_owned(),

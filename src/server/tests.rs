@@ -77,10 +77,10 @@ async fn a_port_in_use_starts_nothing() {
 
     let error = start(&state_dir, &address).await.err().unwrap();
 
-    assert_eq!(
-        error.to_string(),
-        format!("cannot listen on {address}: address in use")
-    );
+    let error = error.to_string();
+    let cause = format!("cannot listen on {address}: address in use: ");
+    assert!(error.starts_with(&cause), "{error}");
+    assert!(error.contains("`bursar doctor`"), "{error}");
     assert!(!state_dir.exists(), "no ledger was begun");
     assert!(
         start(&state_dir, "127.0.0.1:0").await.is_ok(),

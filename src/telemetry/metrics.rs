@@ -11,40 +11,39 @@ mod caps;
 mod evidence;
 mod families;
 mod ledger;
+mod money;
+mod process;
+mod timings;
 mod traffic;
 
-use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use prometheus::{
-    Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
-    TextEncoder,
+    Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder,
 };
 
-pub use self::evidence::{Difference, EvidenceMetrics};
+pub use self::evidence::{ComparisonResult, Difference, EvidenceMetrics};
 pub use self::families::InFlightGuard;
-use self::families::{Families, add, bool_label, long_buckets, observe, set, short_buckets};
+use self::families::{Families, SHORT_BUCKETS, add, bool_label, set};
 use self::ledger::{write_audio, write_health, write_unknowns};
+use self::timings::TimingMetrics;
+pub use self::timings::{RequestTimes, TimedAs};
 pub use self::traffic::{Breaking, Traffic, TrafficMetrics};
-use super::exposition::{Exposition, MetricType};
+use super::exposition::Exposition;
 use super::labels::FirstSeen;
 use crate::caps::Caps;
-use crate::ledger::totals::MicroUsdSum;
 use crate::ledger::{LedgerHealth, Totals};
-use crate::protocol::{Lane, Operation};
+use crate::money::MicroUsd;
+use crate::protocol::Operation;
 
 /// App names come from the config; this many get a series of their own.
 const APPS_MAX: usize = 64;
-/// What `retries_total{reason}` can be.
-const RETRY_REASONS: [&str; 6] = [
-    "not_sent",
-    "no_head",
-    "broken",
-    "busy",
-    "conflict",
-    "transient",
+/// What `upstream_attempts_total{result}` can be.
+const ATTEMPT_RESULTS: [&str; 11] = [
+    "ok", "not_sent", "no_head", "broken", "gateway", "3xx", "409", "429", "4xx", "503", "5xx",
 ];
 /// What `drains_total{result}` can be.
 const DRAIN_RESULTS: [&str; 5] = ["completed", "cut", "cancelled", "displaced", "refused"];
@@ -61,6 +60,8 @@ pub struct Metrics {
     retries: IntCounterVec,
     refusals: IntCounterVec,
     joined: IntCounter,
+    /// In micro-USD.
+    repeats_avoided: AtomicU64,
     drains: IntCounterVec,
     disconnects: IntCounterVec,
     pub evidence: EvidenceMetrics,
@@ -68,12 +69,12 @@ pub struct Metrics {
     route_version: IntGaugeVec,
     current_route_version: Mutex<String>,
     in_flight: IntGauge,
-    duration: HistogramVec,
-    first_byte: HistogramVec,
-    overhead: HistogramVec,
+    timings: TimingMetrics,
     journal_commit: Histogram,
     reloads: IntCounterVec,
     caps: OnceLock<Arc<Caps>>,
+    /// Unix milliseconds.
+    started_ms: OnceLock<u64>,
 }
 
 /// A metric could not be made: two have one name, or a name is not valid. A bug of ours.
@@ -93,7 +94,7 @@ impl Metrics {
                 "Requests that passed the door, by the status they were answered with. A request \
                  that took several attempts counts once. What the door refuses is in \
                  bursar_refusals_total.",
-                &["app", "lane", "operation", "stream", "code"],
+                &["app", "lane", "operation", "stream", "status"],
             )?,
             attempts: families.counters(
                 "bursar_upstream_attempts_total",
@@ -102,19 +103,22 @@ impl Metrics {
             )?,
             retries: families.counters(
                 "bursar_retries_total",
-                "Attempts after the first, by what ended the one before.",
-                &["reason"],
+                "Attempts after the first, by what ended the one before: not sent, no head of an answer, a broken answer, busy (429, 503), \
+                 conflict (409), transient (408, 500, 502, 504).",
+                &["app", "reason"],
             )?,
             refusals: families.counters(
                 "bursar_refusals_total",
-                "Answers that bursar made itself, by their X-Bursar-Error code.",
-                &["code"],
+                "Answers that bursar made itself, by their X-Bursar-Error code. Those of requests whose app is not \
+                 known yet have app=\"other\".",
+                &["app", "error"],
             )?,
             joined: families.counter(
                 "bursar_joined_retries_total",
                 "Retries of an app that got the answer of their first try, without a second \
                  request.",
             )?,
+            repeats_avoided: AtomicU64::new(0),
             drains: families.counters(
                 "bursar_drains_total",
                 "Answers that were read to their end after the app had left, by how that ended.",
@@ -130,35 +134,18 @@ impl Metrics {
             route_version: families.infos(
                 "bursar_route_version_info",
                 "The route version that the last answer reported.",
-                &["version"],
+                &["route_version"],
             )?,
             current_route_version: Mutex::default(),
             in_flight: families.gauge(
                 "bursar_inflight_requests",
                 "Requests being served now, those whose app has left included.",
             )?,
-            duration: families.histograms(
-                "bursar_request_duration_seconds",
-                "From a request's arrival to the last byte of its answer.",
-                &["lane", "stream"],
-                long_buckets(),
-            )?,
-            first_byte: families.histograms(
-                "bursar_time_to_first_byte_seconds",
-                "From a request's arrival to the first byte of the service's answer.",
-                &["lane", "stream"],
-                long_buckets(),
-            )?,
-            overhead: families.histograms(
-                "bursar_overhead_seconds",
-                "bursar's own share of a request until its outcome goes to the ledger: the total less waits, the service's time and the app's.",
-                &["lane"],
-                short_buckets(),
-            )?,
+            timings: TimingMetrics::new(&families)?,
             journal_commit: families.histogram(
                 "bursar_journal_commit_seconds",
                 "One group commit of the journal: write and fdatasync.",
-                short_buckets(),
+                &SHORT_BUCKETS,
             )?,
             reloads: families.counters(
                 "bursar_config_reloads_total",
@@ -166,6 +153,7 @@ impl Metrics {
                 &["result"],
             )?,
             caps: OnceLock::new(),
+            started_ms: OnceLock::new(),
             registry: families.0.clone(),
         };
         let build = families.infos(
@@ -180,8 +168,12 @@ impl Metrics {
 
     /// A series that only appears with its first event hides that event from `increase()`.
     fn show_zeros(&self) {
-        let known: [(&IntCounterVec, &[&str]); 4] = [
-            (&self.retries, &RETRY_REASONS),
+        for operation in Operation::ALL {
+            for result in ATTEMPT_RESULTS {
+                add(&self.attempts, &[operation.as_str(), result], 0);
+            }
+        }
+        let known: [(&IntCounterVec, &[&str]); 3] = [
             (&self.drains, &DRAIN_RESULTS),
             (&self.disconnects, &DISCONNECT_PHASES),
             (&self.reloads, &["ok", "refused"]),
@@ -197,16 +189,20 @@ impl Metrics {
         let mut text = Exposition::after(own);
         // Absent rather than lower than they were (rule I10).
         if !health.is_adding_up {
-            self.write_money(totals, &mut text);
+            money::write(totals, &self.apps, &mut text);
             answers::write(totals, &self.apps, &mut text);
-            write_unknowns(totals, &mut text);
+            write_unknowns(totals, &self.apps, &mut text);
             write_audio(totals, &mut text);
         }
+        let avoided = self.repeats_avoided.load(Ordering::Relaxed);
+        money::write_repeats_avoided(MicroUsd::new(avoided), &mut text);
         write_health(health, &mut text);
+        self.traffic.write(&mut text);
         self.evidence.write(&mut text);
         if let Some(caps) = self.caps.get() {
             caps::write(&mut text, &caps.view());
         }
+        process::write(self.started_ms.get().copied(), &mut text);
         Ok(text.into_text())
     }
 
@@ -216,78 +212,49 @@ impl Metrics {
         let _ = self.caps.set(Arc::clone(caps));
     }
 
-    /// Money, summed by the ledger in integers.
-    fn write_money(&self, totals: &Totals, text: &mut Exposition) {
-        let mut billed: BTreeMap<_, MicroUsdSum> = BTreeMap::new();
-        let mut estimates: BTreeMap<_, MicroUsdSum> = BTreeMap::new();
-        for (line, row) in &totals.lines {
-            let app = self.apps.hold(&line.app);
-            let labels = (app, line.lane, line.operation, line.served_by_word());
-            billed.entry(labels).or_default().merge(row.billed);
-            let labels = (app, line.lane);
-            estimates
-                .entry(labels)
-                .or_default()
-                .merge(row.would_have_cost);
-        }
-        let mut family = text.family(
-            MetricType::Counter,
-            "bursar_billed_usd_total",
-            "What the service said it billed, in USD, over the whole life of the ledger. What is \
-             not known is in bursar_in_doubt_requests and bursar_unreported_requests.",
-        );
-        for ((app, lane, operation, served_by), sum) in &billed {
-            let labels = [
-                ("app", *app),
-                ("lane", lane.as_str()),
-                ("operation", operation.as_str()),
-                ("served_by", served_by),
-            ];
-            family.sample(&labels, sum.to_usd());
-        }
-        let mut family = text.family(
-            MetricType::Counter,
-            "bursar_frontier_would_have_cost_usd_total",
-            "The service's estimate of what a frontier model would have cost, in USD, for the answers \
-             that carried one. Others are billed too: bursar spend compares those that carry both.",
-        );
-        for ((app, lane), sum) in &estimates {
-            family.sample(&[("app", *app), ("lane", lane.as_str())], sum.to_usd());
-        }
-        text.family(
-            MetricType::Counter,
-            "bursar_drained_usd_total",
-            "What answers cost whose app had left when they ended, in USD, over the whole life of the \
-             ledger. It is in bursar_billed_usd_total too.",
-        )
-        .sample(&[], totals.drained().to_usd());
+    /// When the process started. Once a process.
+    pub fn started(&self, wall_ms: u64) {
+        let _ = self.started_ms.set(wall_ms);
     }
 
-    pub fn request(&self, app: &str, lane: Lane, op: Operation, stream: bool, status: u16) {
+    /// A request that passed the door is over.
+    pub fn request(&self, app: &str, of: TimedAs, status: u16, times: &RequestTimes) {
+        let app = self.apps.hold(app);
         let labels = [
-            self.apps.hold(app),
-            lane.as_str(),
-            op.as_str(),
-            bool_label(stream),
+            app,
+            of.lane.as_str(),
+            of.operation.as_str(),
+            bool_label(of.stream),
             &status.to_string(),
         ];
         add(&self.requests, &labels, 1);
+        self.timings.observe(app, of, times);
     }
 
     pub fn attempt(&self, op: Operation, result: &'static str) {
         add(&self.attempts, &[op.as_str(), result], 1);
     }
 
-    pub fn retry(&self, reason: &'static str) {
-        add(&self.retries, &[reason], 1);
+    pub fn retry(&self, app: &str, reason: &'static str) {
+        add(&self.retries, &[self.apps.hold(app), reason], 1);
     }
 
-    pub fn refusal(&self, code: &'static str) {
-        add(&self.refusals, &[code], 1);
+    pub fn refusal(&self, app: &str, error: &'static str) {
+        add(&self.refusals, &[self.apps.hold(app), error], 1);
     }
 
     pub fn joined(&self) {
         self.joined.inc();
+    }
+
+    /// So many retries got an answer of this price without a purchase of their own.
+    pub fn repeats_avoided(&self, price: MicroUsd, count: u32) {
+        let more = price.get().saturating_mul(u64::from(count));
+        // A counter that ran over would go back to nothing.
+        let sum = |sum: u64| Some(sum.saturating_add(more));
+        let _ = self
+            .repeats_avoided
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
     }
 
     pub fn drain(&self, result: &'static str) {
@@ -306,22 +273,6 @@ impl Metrics {
             set(&self.route_version, &[version], 1);
             version.clone_into(&mut current);
         }
-    }
-
-    pub fn timings(
-        &self,
-        lane: Lane,
-        stream: bool,
-        total: Duration,
-        first_byte: Option<Duration>,
-        own: Duration,
-    ) {
-        let labels = [lane.as_str(), bool_label(stream)];
-        observe(&self.duration, &labels, total);
-        if let Some(first_byte) = first_byte {
-            observe(&self.first_byte, &labels, first_byte);
-        }
-        observe(&self.overhead, &[lane.as_str()], own);
     }
 
     pub fn in_flight(&self) -> InFlightGuard {

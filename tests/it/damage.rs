@@ -95,7 +95,7 @@ async fn the_daemon_and_the_commands_go_on_after_damage_and_say_what_is_lost() {
     let daemon = Daemon::start(&sandbox.url(), &state, &[]).await;
     let pid = daemon.child.id().expect("a pid");
     let metrics = daemon.admin_page("/metrics").await.text();
-    let wanted = r#"bursar_in_doubt_requests{reason="damaged"} 1"#;
+    let wanted = r#"bursar_in_doubt_requests{app="default",reason="damaged"} 1"#;
     assert!(metrics.contains(wanted), "{metrics}");
     let (code, said) = bursar(&["ledger", "rebuild"], &state).await;
     assert_eq!(code, Some(1), "{said}");

@@ -34,6 +34,12 @@ fn demo(tmp: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+fn fits_80_columns(text: &str) {
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+}
+
 fn left_behind(tmp: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(tmp)
         .expect("the directory is there")
@@ -63,13 +69,23 @@ async fn the_demo_plays_its_story_and_the_ledger_agrees_with_the_books() {
     }
     assert!(!text.contains("WRONG"), "{text}");
     assert!(!text.contains('\x1b'), "a pipe gets no colours:\n{text}");
-    assert!(text.contains("3 attempts (503, 503, 200)"), "{text}");
-    assert!(text.contains("served by frontier, escalated"), "{text}");
+    fits_80_columns(&text);
     assert!(
-        text.contains("billed $0.000000"),
-        "a clarification costs nothing:\n{text}"
+        !text.contains("http://"),
+        "an address that is gone:\n{text}"
     );
-    assert!(text.contains("X-Bursar-Adopted: "), "{text}");
+    // Wherever its lines are broken.
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let words = words.join(" ");
+    for part in [
+        "3 attempts (503, 503, 200)",
+        "served by frontier, escalated",
+        // A clarification costs nothing.
+        "billed $0.000000",
+        "X-Bursar-Adopted: ",
+    ] {
+        assert!(words.contains(part), "{part:?} is not in:\n{text}");
+    }
     assert_eq!(fact(&text, "difference"), "$0.000000");
     let total = text
         .lines()
@@ -107,6 +123,14 @@ async fn the_demo_stays_up_for_the_reader_until_ctrl_c() {
         text.push('\n');
     }
 
+    // Its own ledger can be asked while it is there.
+    let spend: Vec<&str> = fact(&text, "spend").split(' ').collect();
+    let ["bursar", arguments @ ..] = &*spend else {
+        panic!("{text}");
+    };
+    let spent = command(arguments).output().await.expect("it runs");
+    let spent = String::from_utf8_lossy(&spent.stdout).into_owned();
+    assert!(spent.contains("default"), "{spent}");
     let curl = fact(&text, "curl");
     let words: Vec<&str> = curl.split(' ').collect();
     let url = words
@@ -297,5 +321,6 @@ async fn the_comparison_is_a_table_that_ends_by_itself() {
         "{text}"
     );
     assert_ne!(fact(&text, "saved"), "$0.000000");
+    fits_80_columns(&text);
     assert!(!text.contains('\x1b'), "a pipe gets no colours:\n{text}");
 }

@@ -188,7 +188,8 @@ async fn listed(state: &Path) -> Vec<Value> {
 async fn counted(daemon: &Daemon) -> (Vec<(String, String)>, String) {
     let text = daemon.admin_page("/metrics").await.text();
     let gauges = text.lines().filter_map(|line| {
-        let rest = line.strip_prefix("bursar_in_doubt_requests{reason=\"")?;
+        let labels = line.strip_prefix("bursar_in_doubt_requests{")?;
+        let (_, rest) = labels.split_once("reason=\"")?;
         let (reason, count) = rest.split_once("\"} ")?;
         (count != "0").then(|| (reason.to_owned(), count.to_owned()))
     });

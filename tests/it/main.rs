@@ -5,6 +5,7 @@ mod support;
 
 mod activation;
 mod apps;
+mod asking;
 mod attack;
 mod caps;
 mod config_errors;
@@ -15,9 +16,11 @@ mod damage;
 mod demo;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod disk;
+mod doctor;
 mod door;
 mod exec;
 mod explain;
+mod failed_calls;
 mod golden;
 mod heads;
 mod hostile;
@@ -29,6 +32,7 @@ mod ledgers;
 mod literals;
 mod loops;
 mod memory;
+mod monitoring;
 mod orders;
 mod parts;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -39,6 +43,7 @@ mod receipts;
 mod reconcile;
 mod retries;
 mod sandbox_program;
+mod screens;
 mod secrets;
 mod service_unit;
 mod shaping;

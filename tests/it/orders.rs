@@ -174,7 +174,7 @@ async fn silent_connections_keep_no_scrape_and_no_order_out() {
     let scrape = scrape.expect("an answer while 192 others are there");
     assert_eq!(scrape.status, 200);
     assert!(
-        scrape.text().contains("bursar_frozen{app=\"all\"} 1"),
+        scrape.text().contains("bursar_total_frozen 1"),
         "{}",
         scrape.text()
     );

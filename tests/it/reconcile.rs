@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::daemon::{Daemon, command};
 use crate::support::origin::{self, Received};
 use crate::support::wire::{Wire, request};
-use crate::support::{Answer, KEY, Origin, Sandbox, Step, chat, chat_stream};
+use crate::support::{Answer, KEY, Origin, Sandbox, Step, chat, chat_stream, eventually};
 
 const CHAT: &str = "/v1/chat/completions";
 const AGENT: &str = "/agent/v1/chat/completions";
@@ -78,7 +78,7 @@ impl Place {
 
 async fn reconcile(state: &Path, arguments: &[&str]) -> Reported {
     let state = state.to_str().expect("a path");
-    let arguments = [&["reconcile", "--state-dir", state], arguments].concat();
+    let arguments = [&["reconcile", "--wide", "--state-dir", state], arguments].concat();
     let done = command(&arguments).output().await.expect("it runs");
     Reported {
         code: done.status.code(),
@@ -160,6 +160,22 @@ async fn what_was_spent_outside_is_reported_to_the_micro_dollar() {
     let gauge = format!("\nbursar_reconcile_difference_usd 0.{outside:06}\n");
     let metrics = place.daemon.admin_page("/metrics").await.text();
     assert!(metrics.contains(&gauge), "{gauge}");
+    let unexplained = format!("\nbursar_reconcile_unexplained_usd 0.{outside:06}\n");
+    assert!(metrics.contains(&unexplained), "{unexplained}");
+}
+
+/// Nobody has to ask: what was spent outside shows by itself.
+#[tokio::test]
+async fn on_a_schedule_bursar_compares_by_itself() {
+    let place = Place::with("[reconcile]\nevery_h = 1\n").await;
+
+    eventually("a comparison", || async {
+        let metrics = place.daemon.admin_page("/metrics").await.text();
+        let made = "bursar_reconciliations_total{result=\"equal\"} 1";
+        let gauge = "\nbursar_reconcile_difference_usd 0.000000\n";
+        (metrics.contains(made) && metrics.contains(gauge)).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

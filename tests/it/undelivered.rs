@@ -50,6 +50,12 @@ async fn counted(bursar: &Bursar, family: &str, count: u32) {
     .await;
 }
 
+/// `bursar_repeats_avoided_usd_estimate_total` in micro-USD.
+fn avoided(bursar: &Bursar) -> u64 {
+    let usd = bursar.metric("bursar_repeats_avoided_usd_estimate_total", "");
+    (usd * 1e6).round() as u64
+}
+
 async fn ask(bursar: &Bursar, body: &str, headers: &[(&str, &str)]) -> Answer {
     let mut wire = bursar.connect().await;
     wire.send(request("POST", CHAT, headers, body)).await;

@@ -113,7 +113,7 @@ fn unreported(view: &EntryView) -> &'static str {
     }
 }
 
-fn in_doubt(reason: InDoubt) -> &'static str {
+pub const fn in_doubt(reason: InDoubt) -> &'static str {
     match reason {
         InDoubt::ClientGone => {
             "The app left, and bursar ended the reading before the receipt came: draining is off, \

@@ -6,10 +6,12 @@ use tokio::sync::Notify;
 use super::*;
 use crate::clock::ManualClock;
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 /// A question that counts its calls, each of which is answered with its number when it may go on.
 struct Bench {
     clock: ManualClock,
-    once: OnceAMinute<usize>,
+    once: OnceAWhile<usize>,
     calls: Arc<AtomicUsize>,
     go: Arc<Notify>,
 }
@@ -18,7 +20,7 @@ impl Bench {
     fn new() -> Self {
         let clock = ManualClock::at(0);
         Self {
-            once: OnceAMinute::new(Arc::new(clock.clone()), |_| true),
+            once: OnceAWhile::new(Arc::new(clock.clone()), |_, _| MINUTE),
             clock,
             calls: Arc::default(),
             go: Arc::default(),
@@ -70,7 +72,7 @@ async fn a_call_goes_on_when_its_caller_has_gone() {
 
 #[tokio::test]
 async fn a_call_that_panics_gives_no_answer_and_is_made_anew() {
-    let once = OnceAMinute::<u8>::new(Arc::new(ManualClock::at(0)), |_| true);
+    let once = OnceAWhile::<u8>::new(Arc::new(ManualClock::at(0)), |_, _| MINUTE);
     let dies = || async { panic!("a test's own") };
     assert!(once.ask(dies).await.is_none());
     let answered = once.ask(|| async { 7 }).await;
@@ -96,7 +98,8 @@ async fn the_age_of_a_slow_answer_counts_from_the_beginning_of_its_call() {
 
 #[tokio::test]
 async fn an_answer_that_is_not_worth_a_minute_is_returned_and_not_kept() {
-    let once = OnceAMinute::<Option<u8>>::new(Arc::new(ManualClock::at(0)), Option::is_some);
+    let of_some = |answer: &Option<u8>, _| answer.map_or(Duration::ZERO, |_| MINUTE);
+    let once = OnceAWhile::<Option<u8>>::new(Arc::new(ManualClock::at(0)), of_some);
     let answer_of = async |next| {
         let (answer, _) = once.ask(|| async move { next }).await.expect("an answer");
         *answer
@@ -104,4 +107,24 @@ async fn an_answer_that_is_not_worth_a_minute_is_returned_and_not_kept() {
     assert_eq!(answer_of(None).await, None);
     assert_eq!(answer_of(Some(7)).await, Some(7), "asked anew");
     assert_eq!(answer_of(Some(8)).await, Some(7), "kept");
+}
+
+/// So that a question which takes long does not keep the machine busy.
+#[tokio::test]
+async fn how_long_an_answer_is_good_may_follow_from_the_time_that_it_took() {
+    let clock = ManualClock::at(0);
+    let once = OnceAWhile::<u8>::new(Arc::new(clock.clone()), |_, took| took * 20);
+    let answer_of = async |next: u8, took: u64| {
+        let clock = clock.clone();
+        let call = || async move {
+            clock.advance(Duration::from_secs(took));
+            next
+        };
+        *once.ask(call).await.expect("an answer").0
+    };
+    assert_eq!(answer_of(1, 3).await, 1);
+    clock.advance(Duration::from_secs(56));
+    assert_eq!(answer_of(2, 0).await, 1, "59 s old");
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(answer_of(3, 0).await, 3);
 }

@@ -19,7 +19,7 @@ fn a_word_that_is_repeated_makes_no_longer_rows() {
 fn a_listing_is_never_without_a_limit() {
     for query in ["", "after_seq=0", "state=open&since_ms=1"] {
         assert_eq!(
-            receipts(query).unwrap().limit,
+            receipts(query).unwrap().filter.limit,
             Some(RECEIPTS_MAX),
             "{query}"
         );
@@ -30,7 +30,8 @@ fn a_listing_is_never_without_a_limit() {
 fn a_filter_is_read_and_limited() {
     let filter =
         receipts("app=a%20b&state=in_doubt&reason=crash&after_seq=9&operation=rerank&model=m")
-            .unwrap();
+            .unwrap()
+            .filter;
     assert_eq!(filter.operation, Some(crate::protocol::Operation::Rerank));
     assert_eq!(filter.model.as_deref(), Some("m"));
 
@@ -40,6 +41,18 @@ fn a_filter_is_read_and_limited() {
     assert_eq!(filter.after_seq, Some(9));
     assert_eq!(explain("id=a%2Fb%22").unwrap(), "a/b\"");
     assert_eq!(filter.limit, Some(RECEIPTS_MAX));
+}
+
+#[test]
+fn an_id_is_whole_or_the_end_of_one() {
+    let whole = receipts("id=018f3c00-0000-7000-8000-000000000001").unwrap();
+    assert!(whole.filter.id.is_some() && whole.id_part.is_none());
+    let end = receipts("id=00000001").unwrap();
+    assert_eq!(
+        (end.filter.id, end.id_part.as_deref()),
+        (None, Some("00000001"))
+    );
+    assert!(receipts("id=0000001").is_err() && receipts("id=0000000g").is_err());
 }
 
 #[test]

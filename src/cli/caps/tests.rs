@@ -17,7 +17,10 @@ fn the_table_shows_what_is_spent_held_reserved_left_and_the_worst_case() {
         "frozen": [{ "app": null, "since_ms": 1_774_786_200_000_u64, "by": "user 1000" }],
         "waiting": 2,
     });
-    let text = report(&serde_json::from_value(view).unwrap());
+    let text = report(
+        &serde_json::from_value(view.clone()).unwrap(),
+        &Look::unlimited(),
+    );
     for part in [
         "FROZEN since 2026-03-29 14:10:00: all apps, by user 1000",
         "$7.000000 (raised)",
@@ -31,5 +34,19 @@ fn the_table_shows_what_is_spent_held_reserved_left_and_the_worst_case() {
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
-    assert!(report(&CapsView::default()).contains("There is no cap."));
+    assert!(report(&CapsView::default(), &Look::unlimited()).contains("There is no cap."));
+
+    let narrow = report(&serde_json::from_value(view).unwrap(), &Look::of_width(80));
+    for line in narrow.lines() {
+        assert!(line.chars().count() <= 80, "{narrow}");
+    }
+    for part in [
+        "$7.000000",
+        "$1.250000",
+        "$0.030000",
+        "$5.700000",
+        "03-30 00:00:00",
+    ] {
+        assert!(narrow.contains(part), "{part:?} is not in\n{narrow}");
+    }
 }

@@ -10,9 +10,12 @@ use crate::config::ListenAddr;
 
 /// A daemon that gives this answer to every request.
 pub async fn answering(body: &str) -> ListenAddr {
+    giving(answer_of("200 OK", body)).await
+}
+
+async fn giving(answer: String) -> ListenAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
-    let answer = answer_of(body);
     tokio::spawn(async move {
         while let Ok((connection, _)) = listener.accept().await {
             give(&answer, connection).await;
@@ -24,7 +27,7 @@ pub async fn answering(body: &str) -> ListenAddr {
 /// The same at a Unix socket.
 pub fn answering_at(path: &Path, body: &str) {
     let listener = UnixListener::bind(path).expect("a socket");
-    let answer = answer_of(body);
+    let answer = answer_of("200 OK", body);
     tokio::spawn(async move {
         while let Ok((connection, _)) = listener.accept().await {
             give(&answer, connection).await;
@@ -32,9 +35,9 @@ pub fn answering_at(path: &Path, body: &str) {
     });
 }
 
-fn answer_of(body: &str) -> String {
+fn answer_of(status: &str, body: &str) -> String {
     let length = body.len();
-    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
+    format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
 }
 
 async fn give(answer: &str, mut to: impl AsyncRead + AsyncWrite + Unpin) {
@@ -76,6 +79,20 @@ async fn an_order_whose_answer_cannot_be_read_was_carried_out() {
     for wanted in ["two releases", "It has carried the order out"] {
         assert!(words.contains(wanted), "{words}");
     }
+}
+
+#[tokio::test]
+async fn a_user_who_may_only_read_is_told_to_use_sudo_for_a_change() {
+    let refused = answer_of("405 Method Not Allowed", "use the command line");
+    let client = Client::new(giving(refused).await);
+
+    let ordered = order::<AppsDocument>(&client, "/api/freeze", &json!({})).await;
+
+    let words = ordered.unwrap_err().to_string();
+    for wanted in ["Nothing was changed", "use sudo"] {
+        assert!(words.contains(wanted), "{words}");
+    }
+    assert!(!words.contains("command line"), "{words}");
 }
 
 #[test]

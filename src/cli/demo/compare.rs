@@ -139,6 +139,9 @@ async fn show(args: &Args, screen: &Screen, bare: &Sandbox, world: &World) -> Re
                 "",
                 format_args!("through bursar: http://{service}/sandbox/books"),
             )?;
+            if let Some(admin) = world.places.admin {
+                screen.fact("spend", format_args!("bursar spend --admin {admin}"))?;
+            }
             screen.fact("", "they stay up until Ctrl-C")?;
         }
     }

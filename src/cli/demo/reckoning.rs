@@ -101,7 +101,7 @@ impl Reckoning {
 
     pub fn table(&self) -> TextTable {
         let mut table = TextTable::new(
-            "operation|>requests|>known sum|>in doubt|>unreported|>books: debits|>books: sum|>difference",
+            "operation|>calls|>known sum|>in doubt|>no price|>debits|>debited|>difference",
         );
         for (operation, line) in &self.lines {
             table.row(line.cells(operation));

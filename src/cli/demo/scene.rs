@@ -79,7 +79,7 @@ impl<'a> Scene<'a> {
     pub async fn ask(&self, prompt: &str) -> Result<Heard, CliError> {
         self.screen.fact("asked", prompt)?;
         let heard = Heard::whole(self.post(CHAT, &chat(prompt)).await?, &self.names).await?;
-        self.screen.prose("answer", heard.text())?;
+        self.screen.fact("answer", heard.text())?;
         Ok(heard)
     }
 

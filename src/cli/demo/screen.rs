@@ -7,18 +7,22 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use crate::cli::error::CliError;
-use crate::cli::output::{at_terminal, say};
+use crate::cli::look::{Ink, Look};
+use crate::cli::output::say;
 
 /// Width of a label with its gap, in characters.
 const LABEL: usize = 11;
 
-/// Prose is broken at the first space behind this column.
-const PROSE_COLUMN: usize = 84;
+/// Behind the label; with it a line has 80 columns.
+const TEXT_COLUMNS: usize = 80 - INDENT;
+
+/// Where text begins, two spaces and the label.
+const INDENT: usize = LABEL + 2;
 
 /// Standard output.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
-    colours: bool,
+    look: Look,
 }
 
 /// Text that is written piece by piece under a label.
@@ -33,27 +37,18 @@ struct Layout {
     column: usize,
     /// A new line was begun and nothing stands on it.
     fresh: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Ink {
-    Bold,
-    Faint,
-    Green,
-    Red,
+    /// Spaces since the last word.
+    gap: usize,
+    /// A word whose end has not come.
+    word: String,
 }
 
 // === impl Screen ===
 
 impl Screen {
     pub fn of_standard_output() -> Self {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "a convention of terminals (no-color.org), no setting of bursar"
-        )]
-        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
-            colours: at_terminal() && !refused,
+            look: Look::of_standard_output(),
         }
     }
 
@@ -61,26 +56,24 @@ impl Screen {
         say(self.inked(Ink::Bold, text))
     }
 
-    /// A label and what belongs to it, on one line.
+    /// A label and what belongs to it.
     pub fn fact(&self, label: &str, text: impl Display) -> Result<(), CliError> {
-        say(format!("{}{text}", self.label(label)).trim_end())
+        say(format!("{}{}", self.label(label), laid(&text.to_string())).trim_end())
     }
 
     pub fn good(&self, label: &str, text: impl Display) -> Result<(), CliError> {
-        self.fact(label, self.inked(Ink::Green, text))
+        let text = self.inked(Ink::Green, laid(&text.to_string()));
+        say(format!("{}{text}", self.label(label)))
     }
 
     pub fn bad(&self, label: &str, text: impl Display) -> Result<(), CliError> {
-        self.fact(label, self.inked(Ink::Red, text))
+        let text = self.inked(Ink::Red, laid(&text.to_string()));
+        say(format!("{}{text}", self.label(label)))
     }
 
-    /// A whole text at once.
-    pub fn prose(&self, label: &str, text: &str) -> Result<(), CliError> {
-        let mut prose = self.begin(label)?;
-        for word in words(text) {
-            prose.piece(word)?;
-        }
-        prose.end()
+    /// What is to be pasted, on one line.
+    pub fn paste(&self, label: &str, text: impl Display) -> Result<(), CliError> {
+        say(format!("{}{text}", self.label(label)))
     }
 
     /// Begins a text whose pieces are still to come.
@@ -97,30 +90,20 @@ impl Screen {
     }
 
     fn inked(&self, ink: Ink, text: impl Display) -> String {
-        let code = match ink {
-            Ink::Bold => "1",
-            Ink::Faint => "2",
-            Ink::Green => "32",
-            Ink::Red => "31",
-        };
-        if self.colours {
-            format!("\x1b[{code}m{text}\x1b[0m")
-        } else {
-            text.to_string()
-        }
+        self.look.inked(ink, text)
     }
 }
 
 // === impl Prose ===
 
 impl Prose {
-    /// Writes a piece now.
+    /// Writes the words that a piece ends now; the last one when its end has come.
     pub fn piece(&mut self, piece: &str) -> Result<(), CliError> {
         write(&self.layout.lay(piece))
     }
 
-    pub fn end(self) -> Result<(), CliError> {
-        write("\n")
+    pub fn end(mut self) -> Result<(), CliError> {
+        write(&format!("{}\n", self.layout.end_word()))
     }
 }
 
@@ -129,27 +112,42 @@ impl Prose {
 impl Layout {
     fn lay(&mut self, piece: &str) -> String {
         let mut laid = String::new();
-        let mut rest = piece;
-        if piece.starts_with(' ') && self.column > PROSE_COLUMN {
-            rest = piece.trim_start_matches(' ');
+        for character in piece.chars() {
+            match character {
+                '\n' => {
+                    laid.push_str(&self.end_word());
+                    self.break_line(&mut laid);
+                }
+                ' ' => {
+                    laid.push_str(&self.end_word());
+                    self.gap += 1;
+                }
+                _ if character.is_control() => self.word.extend(character.escape_default()),
+                _ => self.word.push(character),
+            }
+        }
+        laid
+    }
+
+    /// The word that was begun, on the line that has room for it.
+    fn end_word(&mut self) -> String {
+        let mut laid = String::new();
+        let word = std::mem::take(&mut self.word);
+        let width = word.chars().count();
+        if width == 0 {
+            return laid;
+        }
+        if self.column > 0 && self.column + self.gap + width > TEXT_COLUMNS {
             self.break_line(&mut laid);
         }
-        for character in rest.chars() {
-            if character == '\n' {
-                self.break_line(&mut laid);
-                continue;
-            }
-            // Not before there is something to indent: an empty line stays empty.
-            if std::mem::take(&mut self.fresh) {
-                laid.extend(std::iter::repeat_n(' ', LABEL + 2));
-            }
-            if character.is_control() {
-                laid.extend(character.escape_default());
-            } else {
-                laid.push(character);
-            }
-            self.column += 1;
+        // Not before there is something to indent: an empty line stays empty.
+        if std::mem::take(&mut self.fresh) {
+            laid.extend(std::iter::repeat_n(' ', INDENT));
         }
+        let gap = std::mem::take(&mut self.gap);
+        laid.extend(std::iter::repeat_n(' ', gap));
+        laid.push_str(&word);
+        self.column += gap + width;
         laid
     }
 
@@ -157,17 +155,14 @@ impl Layout {
         laid.push('\n');
         self.fresh = true;
         self.column = 0;
+        self.gap = 0;
     }
 }
 
-/// A text in words, each but the first with the space before it.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    let spaces = text.match_indices(' ').map(|(at, _)| at);
-    let ends = spaces.clone().chain([text.len()]);
-    let begins = std::iter::once(0).chain(spaces);
-    begins
-        .zip(ends)
-        .filter_map(|(begin, end)| text.get(begin..end))
+/// A whole text.
+fn laid(text: &str) -> String {
+    let mut layout = Layout::default();
+    layout.lay(text) + &layout.end_word()
 }
 
 /// Writes without ending the line; it goes out at once.

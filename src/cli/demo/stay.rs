@@ -35,7 +35,10 @@ pub async fn stay(
         "books",
         format_args!("http://{}/sandbox/books", places.service),
     )?;
-    screen.fact("curl", places.curl())?;
+    if let Some(admin) = places.admin {
+        screen.fact("spend", format_args!("bursar spend --admin {admin}"))?;
+    }
+    screen.paste("curl", places.curl())?;
     screen.fact("Python", "")?;
     say(places.python())?;
     say("")?;

@@ -73,7 +73,7 @@ fn each_trouble_of_a_daemon_stands_on_the_screen_and_in_the_line() {
         let mut daemon = daemon();
         trouble(&mut daemon);
         let screen = screen(Some(daemon));
-        let text = screen.text(None, &TimeZone::UTC);
+        let text = screen.text(None, &TimeZone::UTC, &Look::of_width(80));
         assert!(text.contains(on_screen), "{text}");
         assert_eq!(screen.line(), in_line);
         for line in text.lines() {
@@ -84,7 +84,7 @@ fn each_trouble_of_a_daemon_stands_on_the_screen_and_in_the_line() {
 
 #[test]
 fn the_address_to_paste_is_a_port_with_the_path_of_its_routes() {
-    let text = screen(Some(daemon())).text(None, &TimeZone::UTC);
+    let text = screen(Some(daemon())).text(None, &TimeZone::UTC, &Look::of_width(80));
     assert!(
         text.contains("http://127.0.0.1:8327/v1 (a token is needed)"),
         "{text}"
@@ -100,7 +100,7 @@ fn the_address_to_paste_is_a_port_with_the_path_of_its_routes() {
 fn the_newest_problem_is_shown_with_the_command_that_explains_it() {
     let entry = sample::entry(&serde_json::json!({}));
     let wanted = format!("bursar explain {}", tail(&entry.id));
-    let text = screen(Some(daemon())).text(Some(&entry), &TimeZone::UTC);
+    let text = screen(Some(daemon())).text(Some(&entry), &TimeZone::UTC, &Look::unlimited());
     assert!(text.contains(&wanted), "{text}");
 }
 
@@ -131,7 +131,10 @@ fn no_text_of_a_daemon_reaches_the_terminal_as_its_control() {
     daemon.proxy = vec!["\u{1b}[2J".to_owned()];
     daemon.traffic.held_back_by = vec!["\u{1b}[31m".to_owned()];
     let screen = screen(Some(daemon));
-    for text in [screen.text(None, &TimeZone::UTC), screen.line()] {
+    for text in [
+        screen.text(None, &TimeZone::UTC, &Look::of_width(80)),
+        screen.line(),
+    ] {
         assert!(
             !text.contains('\u{1b}') && !text.contains('\u{7}'),
             "{text:?}"

@@ -197,12 +197,8 @@ fn a_base_url_that_is_no_place_for_the_key_is_refused() {
             "\"https://a.example/%2e\" has a path with empty, dotted or encoded parts",
         ),
         (
-            "https://a.example/v1/",
-            "\"https://a.example/v1/\" ends in /v1; leave that out, each route brings its own",
-        ),
-        (
             "https://a.example/agent/v1",
-            "\"https://a.example/agent/v1\" ends in /v1; leave that out, each route brings its own",
+            "\"https://a.example/agent/v1\" ends in /agent/v1; leave that out, each route brings its own",
         ),
         (
             "https://a.example\r\nX: y",
@@ -211,6 +207,21 @@ fn a_base_url_that_is_no_place_for_the_key_is_refused() {
     ];
     for (text, message) in table {
         assert_eq!(BaseUrl::parse(text), Err(message.to_owned()));
+    }
+}
+
+#[test]
+fn the_v1_that_clients_have_in_their_base_url_is_taken_for_what_it_is() {
+    for (text, wanted) in [
+        ("https://a.example/v1", "https://a.example"),
+        ("https://a.example/v1/", "https://a.example"),
+        ("https://a.example/api/v1", "https://a.example/api"),
+        ("https://a.example/av1", "https://a.example/av1"),
+    ] {
+        assert_eq!(
+            BaseUrl::parse(text).map(|url| url.to_string()),
+            Ok(wanted.to_owned())
+        );
     }
 }
 

@@ -404,6 +404,7 @@ impl Books {
                 }
                 let settlement = Settlement {
                     state: verdict.state,
+                    price: verdict.state.billed(),
                     anomalies: verdict.anomalies.clone(),
                 };
                 self.finish(ended, settlement);
@@ -411,6 +412,7 @@ impl Books {
             Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
                 let settlement = Settlement {
                     state: ended.state,
+                    price: None,
                     anomalies: Vec::new(),
                 };
                 let ended = Unresolved {

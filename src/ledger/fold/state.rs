@@ -80,7 +80,15 @@ pub fn fold(outcome: &Outcome, key: Option<&KeyView>) -> Settlement {
     if matches!(state, State::Settled { billed } if billed > CEILING) {
         anomalies.push(Anomaly::AboveCeiling);
     }
-    Settlement { state, anomalies }
+    let price = match state {
+        State::Replayed => known,
+        state => state.billed(),
+    };
+    Settlement {
+        state,
+        price,
+        anomalies,
+    }
 }
 
 /// The attempt whose answer the receipt is: the answered one, else the last that had a head.

@@ -27,12 +27,15 @@ use crate::ledger::index::snapshot::{Edge, Grouped, Snapshot};
 use crate::ledger::index::tree::Index;
 use crate::ledger::journal::reader::{JournalReader, steadily};
 use crate::ledger::journal::segments::Segment;
-use crate::ledger::read::spend::{Folding, GroupBy, ROWS_MAX, Spend, Sums, day};
+use crate::ledger::read::spend::{Folding, GroupBy, ROWS_MAX, Spend, Sums};
 use crate::ledger::record::Record;
 use crate::ledger::sums::LineKey;
 
 /// Less of the journal than this is read as soon as the index is copied.
 const WORTH_BYTES: u64 = 24 << 20;
+
+/// Rows of the index are by no model.
+const NO_MODEL: &str = "";
 
 /// Why a question is not answered from the index.
 #[derive(Debug)]
@@ -68,10 +71,12 @@ struct Groups {
     numbers: HashMap<Vec<String>, u32>,
 }
 
-/// Days, by number, as blocks are placed in them.
+/// Days and other parts of the calendar, by number, as blocks are placed in them.
 #[derive(Default)]
 struct Days {
-    by_number: Vec<String>,
+    /// A moment of each.
+    by_number: Vec<u64>,
+    numbers: HashMap<Vec<String>, u64>,
 }
 
 /// What lies behind the last record that the index knows.
@@ -107,8 +112,9 @@ pub fn spend(
     ask(&sums, state_dir, copy.as_ref().map(|copy| &copy.index))
 }
 
-/// From the index where it has the answer, else from the journal.
+/// From the index where it has the answer, else from the journal. It has no sums by model.
 pub fn ask(sums: &Sums<'_>, state_dir: &Path, index: Option<&Index>) -> Result<Spend, LedgerError> {
+    let index = index.filter(|_| !sums.is_by(GroupBy::Model));
     let indexed = index.map(|index| steadily(|| ask_index(sums, index, state_dir)));
     match indexed.transpose()?.flatten() {
         Some(spend) => Ok(spend),
@@ -118,6 +124,9 @@ pub fn ask(sums: &Sums<'_>, state_dir: &Path, index: Option<&Index>) -> Result<S
 
 /// A copy of the index, where no daemon has it and the journal would take longer.
 fn copied_index(sums: &Sums<'_>, state_dir: &Path) -> Option<IndexCopy> {
+    if sums.is_by(GroupBy::Model) {
+        return None;
+    }
     let reader = JournalReader::open(state_dir).ok()?;
     let first = reader.first_since(sums.since_ms);
     let part = reader.segments.get(first..).unwrap_or_default();
@@ -151,7 +160,7 @@ fn ask_index(
 impl<'a, 'b> Asking<'a, 'b> {
     /// Takes from the index all that it has.
     fn of(sums: &'a Sums<'b>, snapshot: &Snapshot<'_>, state_dir: &Path) -> Result<Self, NoAnswer> {
-        let is_by_state = sums.group.contains(&GroupBy::State);
+        let is_by_state = sums.is_by(GroupBy::State);
         if !snapshot.is_journal_sound() || (is_by_state && !snapshot.is_filed_by_state()) {
             return Err(IndexError::Unfit.into());
         }
@@ -207,8 +216,8 @@ impl<'a, 'b> Asking<'a, 'b> {
         let mut folding = Folding::new(self.sums, reconciled);
         for ((number, group), figures) in &self.grouped.rows {
             let (line, state) = self.groups.get(*group)?;
-            let day = || self.days.get(*number);
-            let words = self.sums.words_of_day(day, line, *state);
+            let at_ms = self.days.get(*number);
+            let words = self.sums.words(at_ms, line, *state, NO_MODEL);
             folding.add_words(words, &figures.row());
         }
         for (quarter_ms, edge) in &self.edges {
@@ -328,7 +337,9 @@ impl<'a, 'b> Asking<'a, 'b> {
         for (id, line, row) in &edge.evidence {
             let started_ms = begun.get(id).ok_or(IndexError::Unfit)?;
             if self.sums.covers_moment(*started_ms) {
-                folding.add(*started_ms, line, StateWord::Reconciled, row);
+                let state = StateWord::Reconciled;
+                let words = self.sums.words(Some(*started_ms), line, state, NO_MODEL);
+                folding.add_words(words, row);
             }
         }
         Ok(())
@@ -370,7 +381,7 @@ impl<'a, 'b> Asking<'a, 'b> {
 
 impl Groups {
     fn number(&mut self, sums: &Sums<'_>, line: &LineKey, state: StateWord) -> u32 {
-        let words = sums.words_of_day(String::new, line, state);
+        let words = sums.words(None, line, state, NO_MODEL);
         if let Some(number) = self.numbers.get(&words) {
             return *number;
         }
@@ -390,14 +401,14 @@ impl Groups {
 // === impl Days ===
 
 impl Days {
-    /// The number of the day that all of a stretch of time lies in. `None`: it lies in several, or the clocks
-    /// are set within it.
+    /// The number of the day, or what else is asked for, that all of a stretch of time lies in. `None`: it lies in
+    /// several, or the clocks are set within it.
     fn place(&mut self, sums: &Sums<'_>, from_ms: u64, until_ms: u64) -> Option<u64> {
-        if !sums.group.contains(&GroupBy::Day) {
+        let first = sums.calendar_words(from_ms);
+        if first.is_empty() {
             return Some(0);
         }
-        let first = day(from_ms, sums.time_zone);
-        if first != day(until_ms.saturating_sub(1), sums.time_zone) {
+        if first != sums.calendar_words(until_ms.saturating_sub(1)) {
             return None;
         }
         let at = |at_ms| Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok();
@@ -407,19 +418,17 @@ impl Days {
                 return None;
             }
         }
-        // They come in the order of time, but for the few that are moved.
-        let known = self.by_number.iter().rposition(|known| *known == first);
-        let number = known.unwrap_or_else(|| {
-            self.by_number.push(first);
-            self.by_number.len() - 1
-        });
-        u64::try_from(number).ok()
+        let next = u64::try_from(self.by_number.len()).ok()?;
+        let number = *self.numbers.entry(first).or_insert(next);
+        if number == next {
+            self.by_number.push(from_ms);
+        }
+        Some(number)
     }
 
-    fn get(&self, number: u64) -> String {
-        let number = usize::try_from(number).ok();
-        let day = number.and_then(|number| self.by_number.get(number));
-        day.cloned().unwrap_or_default()
+    fn get(&self, number: u64) -> Option<u64> {
+        let number = usize::try_from(number).ok()?;
+        self.by_number.get(number).copied()
     }
 }
 

@@ -1,12 +1,13 @@
 //! Sums by group, folded line by line.
 //!
 //! Promise: held are the rows of the answer, at most [`ROWS_MAX`], what entries in flight are filed
-//! under, and, when it is asked by state, the ids of entries whose amount came later.
+//! under, and, when it is asked by state or model, the ids of entries whose amount came later, with their models.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
+use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::{Timestamp, Zoned};
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 
@@ -35,8 +36,23 @@ closed_set! {
         ServedBy => "served_by",
         Day => "day",
         State => "state",
+        // The model that the app asked for. Only the journal's lines have it: no sums are kept by it.
+        Model => "model",
+        Hour => "hour",
+        // As ISO 8601 counts them: from Monday, the first one with most of its days in the year.
+        Week => "week",
+        Month => "month",
     }
 }
+
+/// The model of entries that asked for none, of entries of which only sums are left, and of one whose first line is
+/// damaged.
+const NO_MODEL: &str = "-";
+const COMPACTED: &str = "(compacted)";
+const NOT_KNOWN: &str = "(damaged)";
+
+/// What lies outside the calendar.
+const NO_DATE: &str = "unknown";
 
 /// The sums of one group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,12 +116,30 @@ pub(super) struct Folding<'a> {
     asked: &'a Sums<'a>,
     /// By the words of the group; with the count of open entries.
     rows: BTreeMap<Vec<String>, (LineSums, u64)>,
-    open: HashMap<EntryId, Labels>,
-    /// Entries that evidence comes for. Filled only when it is asked by state.
-    reconciled: HashSet<EntryId>,
+    open: HashMap<EntryId, Begun>,
+    /// Entries that evidence comes for, and their models. Filled only when it is asked by state or model.
+    reconciled: HashMap<EntryId, Option<Arc<str>>>,
+    /// The models that were met: each is held once.
+    models: HashSet<Arc<str>>,
     /// There were more rows than there may be.
     is_cut: bool,
     is_rounded: bool,
+}
+
+/// An entry in flight.
+struct Begun {
+    labels: Labels,
+    /// `None`: it is not asked for.
+    model: Option<Arc<str>>,
+}
+
+// === impl GroupBy ===
+
+impl GroupBy {
+    /// A part of the calendar.
+    fn is_of_calendar(self) -> bool {
+        matches!(self, Self::Hour | Self::Day | Self::Week | Self::Month)
+    }
 }
 
 // === impl Sums ===
@@ -114,7 +148,7 @@ impl Sums<'_> {
     /// Folds the journal's lines.
     pub fn of(&self, reader: &JournalReader) -> Result<Spend, LedgerError> {
         let first = reader.first_since(self.since_ms);
-        let reconciled = if self.group.contains(&GroupBy::State) {
+        let reconciled = if self.is_by(GroupBy::State) || self.is_by(GroupBy::Model) {
             let segment = first;
             reconciled_after(reader, LinePosition { segment, offset: 0 })?
         } else {
@@ -138,38 +172,66 @@ impl Sums<'_> {
             && self.until_ms.is_none_or(|until| at_ms < until)
     }
 
-    fn words(&self, at_ms: u64, line: &LineKey, state: StateWord) -> Vec<String> {
-        self.words_of_day(|| day(at_ms, self.time_zone), line, state)
+    pub(super) fn is_by(&self, by: GroupBy) -> bool {
+        self.group.contains(&by)
     }
 
-    pub(super) fn words_of_day(
+    fn is_by_calendar(&self) -> bool {
+        self.group.iter().any(|by| by.is_of_calendar())
+    }
+
+    /// `at_ms`: `None` for the words that are of no calendar alone.
+    pub(super) fn words(
         &self,
-        day: impl Fn() -> String,
+        at_ms: Option<u64>,
         line: &LineKey,
         state: StateWord,
+        model: &str,
     ) -> Vec<String> {
+        let at = at_ms.filter(|_| self.is_by_calendar());
+        let at = at.map(|at_ms| zoned(at_ms, self.time_zone));
         let word = |by: &GroupBy| match by {
             GroupBy::App => line.app.to_string(),
             GroupBy::Lane => line.lane.to_string(),
             GroupBy::Operation => line.operation.to_string(),
             GroupBy::ServedBy => line.served_by_word().to_owned(),
-            GroupBy::Day => day(),
             GroupBy::State => state.to_string(),
+            GroupBy::Model => model.to_owned(),
+            GroupBy::Hour | GroupBy::Day | GroupBy::Week | GroupBy::Month => match &at {
+                None => String::new(),
+                Some(None) => NO_DATE.to_owned(),
+                Some(Some(at)) => part_of_calendar(*by, at),
+            },
         };
         self.group.iter().map(word).collect()
+    }
+
+    /// The words of the calendar alone.
+    pub(super) fn calendar_words(&self, at_ms: u64) -> Vec<String> {
+        if !self.is_by_calendar() {
+            return Vec::new();
+        }
+        let at = zoned(at_ms, self.time_zone);
+        let parts = self.group.iter().filter(|by| by.is_of_calendar());
+        let part = |by: &GroupBy| match &at {
+            Some(at) => part_of_calendar(*by, at),
+            None => NO_DATE.to_owned(),
+        };
+        parts.map(part).collect()
     }
 }
 
 // === impl Folding ===
 
 impl<'a> Folding<'a> {
-    /// `reconciled`: the entries that evidence comes for, when it is asked by state.
+    /// `reconciled`: the entries that evidence comes for, when it is asked by state or model.
     pub(super) fn new(asked: &'a Sums<'a>, reconciled: HashSet<EntryId>) -> Self {
         Self {
             asked,
             rows: BTreeMap::new(),
             open: HashMap::new(),
-            reconciled,
+            reconciled: reconciled.into_iter().map(|id| (id, None)).collect(),
+            models: HashSet::new(),
             is_cut: false,
             is_rounded: false,
         }
@@ -191,23 +253,26 @@ impl<'a> Folding<'a> {
             Record::Rollup(rollup) => return self.rollup(rollup),
             Record::Delivery(..) | Record::Unknown => return,
         };
-        self.open.remove(&id);
+        let begun = self.open.remove(&id);
         if !self.asked.covers(labels) {
             return;
         }
+        let model = match begun {
+            Some(begun) => begun.model,
+            None => self.reconciled.get(&id).cloned().flatten(),
+        };
         // An entry is filed under the state it came to, with all its lines.
-        let state = if state.is_unresolved() && self.reconciled.contains(&id) {
+        let state = if state.is_unresolved() && self.reconciled.contains_key(&id) {
             StateWord::Reconciled
         } else {
             filed_under(record, state)
         };
         if let Some(effect) = Effect::of(record) {
-            self.add(labels.started_ms, &effect.line, state, &effect.row);
+            let model = model.as_deref().unwrap_or(NOT_KNOWN);
+            let at_ms = Some(labels.started_ms);
+            let words = self.asked.words(at_ms, &effect.line, state, model);
+            self.add_words(words, &effect.row);
         }
-    }
-
-    pub(super) fn add(&mut self, at_ms: u64, line: &LineKey, state: StateWord, row: &LineSums) {
-        self.add_words(self.asked.words(at_ms, line, state), row);
     }
 
     pub(super) fn add_words(&mut self, words: Vec<String>, row: &LineSums) {
@@ -231,9 +296,31 @@ impl<'a> Folding<'a> {
 
     fn begin(&mut self, intent: &Intent) {
         let labels = Labels::of_intent(intent);
-        if self.asked.covers(&labels) {
-            self.open.insert(intent.id, labels);
+        if !self.asked.covers(&labels) {
+            return;
         }
+        let is_by_model = self.asked.is_by(GroupBy::Model);
+        let model = is_by_model.then(|| self.model(intent.model.as_deref()));
+        // Its evidence comes when it is not in flight any more.
+        if let Some(known) = self.reconciled.get_mut(&intent.id) {
+            known.clone_from(&model);
+        }
+        self.open.insert(intent.id, Begun { labels, model });
+    }
+
+    fn model(&mut self, asked_for: Option<&str>) -> Arc<str> {
+        let name = asked_for.unwrap_or(NO_MODEL);
+        if let Some(known) = self.models.get(name) {
+            return Arc::clone(known);
+        }
+        let model: Arc<str> = Arc::from(name);
+        // Each is a row of the answer.
+        if self.models.len() >= self.asked.rows_max {
+            self.is_cut = true;
+        } else {
+            self.models.insert(Arc::clone(&model));
+        }
+        model
     }
 
     /// Sums of a quarter hour count for the moment it begins.
@@ -246,7 +333,9 @@ impl<'a> Folding<'a> {
             return;
         }
         let effect = Effect::of_rollup(rollup);
-        self.add(rollup.at_ms, &effect.line, rollup.state, &effect.row);
+        let (at_ms, state) = (Some(rollup.at_ms), rollup.state);
+        let words = self.asked.words(at_ms, &effect.line, state, COMPACTED);
+        self.add_words(words, &effect.row);
     }
 
     fn row(&mut self, words: Vec<String>) -> Option<&mut (LineSums, u64)> {
@@ -259,9 +348,11 @@ impl<'a> Folding<'a> {
 
     /// `damaged`: ranges and gaps in what was read.
     pub(super) fn finish(mut self, damaged: u64) -> Result<Spend, LedgerError> {
-        for labels in std::mem::take(&mut self.open).into_values() {
+        for Begun { labels, model } in std::mem::take(&mut self.open).into_values() {
             let line = LineKey::new(&labels, None);
-            let words = self.asked.words(labels.started_ms, &line, StateWord::Open);
+            let model = model.as_deref().unwrap_or(NOT_KNOWN);
+            let at_ms = Some(labels.started_ms);
+            let words = self.asked.words(at_ms, &line, StateWord::Open, model);
             if let Some((_, open)) = self.row(words) {
                 *open += 1;
             }
@@ -327,13 +418,30 @@ fn known_labels<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<GroupBy, 
     Ok(known.collect())
 }
 
-/// The calendar day of an instant, `2026-05-09`.
-pub(super) fn day(at_ms: u64, time_zone: &TimeZone) -> String {
-    i64::try_from(at_ms)
-        .ok()
-        .and_then(|at_ms| Timestamp::from_millisecond(at_ms).ok())
-        .map_or_else(
-            || "unknown".to_owned(),
-            |at| at.to_zoned(time_zone.clone()).date().to_string(),
-        )
+fn zoned(at_ms: u64, time_zone: &TimeZone) -> Option<Zoned> {
+    let at = Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()?;
+    Some(at.to_zoned(time_zone.clone()))
+}
+
+/// `2026-05-09 08:00`, `2026-05-09`, `2026-W19`, `2026-05`.
+fn part_of_calendar(by: GroupBy, at: &Zoned) -> String {
+    match by {
+        GroupBy::Hour => hour(at),
+        GroupBy::Week => {
+            let week = at.date().iso_week_date();
+            format!("{:04}-W{:02}", week.year(), week.week())
+        }
+        GroupBy::Month => at.strftime("%Y-%m").to_string(),
+        _ => at.date().to_string(),
+    }
+}
+
+/// An hour that the clocks go through twice is named twice, the second time with its distance from UTC.
+fn hour(at: &Zoned) -> String {
+    let hour = at.strftime("%Y-%m-%d %H:00");
+    let ambiguous = at.time_zone().to_ambiguous_timestamp(at.datetime());
+    match ambiguous.offset() {
+        AmbiguousOffset::Fold { after, .. } if at.offset() == after => format!("{hour}{after}"),
+        _ => hour.to_string(),
+    }
 }

@@ -18,6 +18,7 @@ use crate::ledger::record::{How, Record};
 use crate::ledger::shared_text;
 use crate::money::MicroUsd;
 use crate::protocol::receipt::ReceiptSource;
+use crate::protocol::trace::TraceId;
 use crate::protocol::{Escalated, Lane, Operation, Reported, ServedBy, Usage, closed_set};
 
 /// An entry with everything the ledger keeps of it.
@@ -100,6 +101,12 @@ pub struct EntryView {
     pub request_bytes: Option<u64>,
     pub response_bytes: Option<u64>,
     pub timings: Option<Timings>,
+    /// The trace that the app's `traceparent` names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<TraceId>,
+    /// What the service said when it last refused an attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_detail: Option<String>,
 }
 
 closed_set! {
@@ -177,6 +184,8 @@ impl EntryView {
             request_bytes: None,
             response_bytes: None,
             timings: None,
+            trace_id: None,
+            service_detail: None,
         }
     }
 
@@ -185,6 +194,7 @@ impl EntryView {
         self.stream = Some(intent.stream);
         self.run = intent.run;
         self.request_bytes = Some(intent.request_bytes);
+        self.trace_id = intent.trace_id;
     }
 
     fn end(&mut self, outcome: Outcome, state: State, anomalies: Vec<Anomaly>) {
@@ -219,6 +229,7 @@ impl EntryView {
         self.delivery = is_missed.then_some(DeliveryWord::Missed);
         self.response_bytes = Some(outcome.response_bytes);
         self.timings = Some(outcome.timings);
+        self.service_detail = outcome.service_detail;
     }
 
     fn become_state(&mut self, state: State) {

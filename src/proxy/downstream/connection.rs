@@ -50,6 +50,8 @@ pub struct PeerProbe(Weak<Mutex<PeerState>>);
 #[derive(Debug)]
 struct PeerState {
     socket: Socket,
+    /// The app's address; `None` on a Unix socket.
+    from: Option<SocketAddr>,
     /// An answer could not be completed, and closing would look complete.
     resets: bool,
     /// What the app sent behind a head, or was read while it was watched, and is not read yet.
@@ -302,9 +304,10 @@ impl AppProbe for PeerProbe {
 // === impl Peer ===
 
 impl Peer {
-    pub fn new(socket: Socket) -> Self {
+    pub fn new(socket: Socket, from: Option<SocketAddr>) -> Self {
         Self(Arc::new(Mutex::new(PeerState {
             socket,
+            from,
             resets: false,
             ahead: BytesMut::new(),
             kept: None,
@@ -340,6 +343,11 @@ impl Peer {
             Socket::Tcp(stream) => stream.local_addr().ok(),
             Socket::Unix(_) => None,
         }
+    }
+
+    /// Where the app is; `None` on a Unix socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.0.lock().from
     }
 
     /// The user at the other end of a Unix socket, as the kernel noted it then (SO_PEERCRED). `None` also

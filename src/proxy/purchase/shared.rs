@@ -1,10 +1,9 @@
 //! A logical request that is running, seen from both sides: the connection that leads it, and at
 //! most one follower that takes its answer over when the first app connection has left.
 //!
-//! Promise: nothing is recorded while the leading app is there; what is recorded for no app is at
-//! most 1 MiB; with a follower the leader waits for it instead of piling up. A follower that hung up
-//! before it was given anything has its place taken by the next, noticed or not. The ledger is sent only
-//! what it does not take for granted, so a clean request costs no line.
+//! Promise: nothing is recorded while the leading app is there, and for no app at most 1 MiB; with a follower
+//! the leader waits instead of piling up. A follower that hung up before it was given anything has its place
+//! taken by the next. The ledger is sent only what it does not take for granted: a clean request costs no line.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -19,6 +18,7 @@ use super::claimant::{Claimant, RequestKey, is_apps_own};
 use super::client::{AppProbe, Presence};
 use super::delivery::{Cursor, DeliveryState};
 pub use super::delivery::{Received, ReplayEnd, ReplayItem};
+use super::repeats::AvoidedRepeats;
 use crate::clock::{Clock, SharedClock};
 use crate::ledger::entry::{EntryId, EntryKey, InDoubt, KeyOrigin, State};
 use crate::ledger::undelivered::{Delivery, FirstSent, KeyUse, Undelivered};
@@ -39,6 +39,7 @@ pub struct Purchase {
     /// See [`Claimant::keeps_answer`].
     may_be_kept: bool,
     ledger_view: Mutex<LedgerView>,
+    pub repeats: AvoidedRepeats,
     /// The connection of the leading app.
     app: OnceLock<Box<dyn AppProbe>>,
     clock: SharedClock,
@@ -78,7 +79,7 @@ enum LedgerView {
     Delivered,
 }
 
-/// What became of a request's answer, as the table of undelivered requests has to remember it.
+/// What became of an answer, as the table of undelivered requests has to remember it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The app has it, or nothing ran: nothing to remember.
@@ -119,6 +120,7 @@ impl Purchase {
             marked_retry: claimant.marked_retry,
             may_be_kept: claimant.keeps_answer,
             ledger_view: Mutex::new(LedgerView::Open),
+            repeats: AvoidedRepeats::new(adoptions.min(1)),
             app: OnceLock::new(),
             clock,
             shared: Mutex::default(),
@@ -127,9 +129,8 @@ impl Purchase {
         })
     }
 
-    /// The connection that leads. Once.
+    /// The connection that leads. Once: a second one would be another request's.
     pub fn led_by(&self, app: impl AppProbe + 'static) {
-        // A second one would be another request's.
         let _ = self.app.set(Box::new(app));
     }
 
@@ -161,9 +162,8 @@ impl Purchase {
 
     /// Before a byte of it goes out: an app that has read it cannot have asked again before this.
     fn answered_now(&self) -> SendState {
-        SendState::Answered {
-            since: self.clock.monotonic(),
-        }
+        let since = self.clock.monotonic();
+        SendState::Answered { since }
     }
 
     pub(super) fn given_at(&self) -> Option<Duration> {
@@ -399,8 +399,8 @@ impl Purchase {
         }
     }
 
-    /// What the outcome said; `state` is what it became, or `None` when it could not be written: then
-    /// its entry is undelivered unless the app has it, now or when the next start finds it open.
+    /// `state`: what the outcome became, or `None` when it could not be written: then its entry is undelivered
+    /// unless the app has it.
     pub fn settled_as(&self, delivery: Delivery, state: Option<State>) {
         let undelivered = match state {
             Some(state) => delivery.leaves_undelivered(state, self.adoptions),

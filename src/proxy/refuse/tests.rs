@@ -12,7 +12,7 @@ Written from the code (`src/proxy/refuse.rs`) by `make docs`; a test holds the t
 
 bursar answers by itself where it cannot or must not send a request. Such an answer has the header `X-Bursar-Error` with
 one of these codes, and the same code in the JSON body (`error.code`), in the log and in
-`bursar_refusals_total{code}`. All other errors are the service's own, passed on as they are; the text after `detail` in
+`bursar_refusals_total{error}`. All other errors are the service's own, passed on as they are; the text after `detail` in
 them is the service's. `should retry` is the header `X-Should-Retry`, which the OpenAI SDKs follow: `no` where a retry of the
 same request gets the same answer, `-` where it is left to the app because waiting helps, or because bursar recognises
 the retry and bills it once ([shaping.md](shaping.md)). The text may begin with what exactly was wrong.

@@ -45,13 +45,15 @@ pub struct Relay<'a> {
     /// The place of an answer that is complete: given back when what it cost counts.
     pub place: Option<UpstreamSlot>,
     pub adopted: Option<EntryId>,
-    /// The model that the app asked for, where the service may refuse it.
+    /// The model that the app asked for.
+    pub model: Option<String>,
+    /// The same, where the service may refuse it.
     pub foreign_model: Option<String>,
     /// The app wants a stream, and a whole turn was asked for, which names its price.
     pub made_stream: bool,
     pub arrived: Duration,
-    /// Own time as the ledger has it.
-    pub own: Option<Duration>,
+    /// Where the time went, as the ledger has it.
+    pub settled: Option<Measured>,
     /// Time in which the app had the word: its body came, or it took its answer.
     pub app_time: Duration,
     pub state: Option<State>,
@@ -86,6 +88,9 @@ impl Relay<'_> {
     }
 
     pub(super) fn measured(&self) -> Measured {
+        if let Some(settled) = self.settled {
+            return settled;
+        }
         let total = self.gateway.clock.monotonic().saturating_sub(self.arrived);
         let elsewhere = self
             .dispatch
@@ -100,7 +105,7 @@ impl Relay<'_> {
                 .first_byte_at
                 .map(|at| at.saturating_sub(self.arrived)),
             queue: self.dispatch.queued,
-            own: self.own.unwrap_or(total.saturating_sub(elsewhere)),
+            own: total.saturating_sub(elsewhere),
         }
     }
 
@@ -120,13 +125,16 @@ impl Relay<'_> {
         };
         gathered.closed = ends.closed();
         gathered.broken_billed = self.dispatch.retries.broken_billed();
+        gathered
+            .service_detail
+            .clone_from(&self.dispatch.service_detail);
         let measured = self.measured();
         let delivery = self.delivery(cut_by);
         let place = self.place.take();
         let Some(entry) = self.entry.as_mut() else {
             return Ok(());
         };
-        self.own = Some(measured.own);
+        self.settled = Some(measured);
         if let Some(last) = self.dispatch.retries.last_mut() {
             gathered.lines.append_to(&mut last.receipt_lines);
         }

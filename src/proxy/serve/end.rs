@@ -17,8 +17,8 @@ use crate::proxy::purchase::client::Presence;
 use crate::proxy::purchase::shared::{Purchase, ReplayEnd};
 use crate::proxy::refuse::Refusal;
 use crate::proxy::relay::own;
-use crate::proxy::report::report_refusal;
-use crate::proxy::settle::EntryGuard;
+use crate::proxy::report::{Report, report};
+use crate::proxy::settle::{EntryGuard, Measured};
 
 /// How often it is looked whether an app that sends far ahead has left: nothing is read that would show it.
 const HUNG_UP_LOOK: Duration = Duration::from_millis(100);
@@ -31,6 +31,16 @@ pub enum Ended {
 }
 
 // === impl Ended ===
+
+impl Ended {
+    /// How long it waited for a place.
+    fn queued(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(refusal) => refusal.queued,
+            Self::AppLeft => None,
+        }
+    }
+}
 
 impl From<Refusal> for Ended {
     fn from(refusal: Refusal) -> Self {
@@ -76,24 +86,40 @@ pub async fn unsent(
             .purchase()
             .record_end(ReplayEnd::Broken(refusal.clone()));
     }
-    entry.nothing_sent().await;
+    let measured = request.measured(ended.queued());
+    entry.nothing_sent(measured).await;
     match ended {
         Ended::Refused(_) if is_followed => {
             request.gateway.metrics.disconnect("waiting");
             false
         }
-        ended => unclaimed(request, downstream, ended).await,
+        ended => give(request, downstream, ended, measured).await,
     }
 }
 
 /// Ends a request that none can follow. Whether the app's connection can be kept.
 pub async fn unclaimed(request: &Request<'_>, downstream: &mut Downstream, ended: Ended) -> bool {
+    let measured = request.measured(ended.queued());
+    give(request, downstream, ended, measured).await
+}
+
+/// Gives the app the reason, and reports it.
+async fn give(
+    request: &Request<'_>,
+    downstream: &mut Downstream,
+    ended: Ended,
+    measured: Measured,
+) -> bool {
     match ended {
         Ended::Refused(refusal) => {
             let keep = own::give_refusal(downstream, &refusal, request.entry_id, None).await;
-            let admitted = Some(request.admitted);
-            let (entry, took) = (request.entry_id, request.took());
-            report_refusal(request.gateway, &refusal, admitted, entry, took);
+            let refused = Report {
+                admitted: Some(request.admitted),
+                model: request.model.as_deref(),
+                measured,
+                ..Report::of_refusal(&refusal, request.entry_id)
+            };
+            report(request.gateway, downstream, &refused);
             keep
         }
         Ended::AppLeft => {

@@ -10,6 +10,7 @@ use crate::proxy::door::admit::Admitted;
 use crate::proxy::gateway::Gateway;
 use crate::proxy::limits::guard::SpendGuard;
 use crate::proxy::settings::Settings;
+use crate::proxy::settle::Measured;
 
 /// One request behind the door.
 pub struct Request<'a> {
@@ -22,6 +23,8 @@ pub struct Request<'a> {
     /// How long its app took to send its body.
     pub body_took: Duration,
     pub entry_id: EntryId,
+    /// That it asks for, once its body was read.
+    pub model: Option<String>,
     /// Under which it goes, as the ledger keeps it; from the claim on.
     pub key: Option<KeptKey>,
 }
@@ -57,9 +60,14 @@ impl Request<'_> {
         })
     }
 
-    /// Since it arrived.
-    pub fn took(&self) -> Duration {
-        self.gateway.clock.monotonic().saturating_sub(self.arrived)
+    /// Where its time went until now, of which it waited so long for a place. Of a request that is not sent no time
+    /// is bursar's own.
+    pub fn measured(&self, queued: Option<Duration>) -> Measured {
+        Measured {
+            total: self.gateway.clock.monotonic().saturating_sub(self.arrived),
+            queue: queued.unwrap_or_default(),
+            ..Measured::default()
+        }
     }
 
     /// What stops it from spending.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::ledger::Totals;
 use crate::ledger::entry::Anomaly;
 use crate::ledger::totals::ReceiptKind;
+use crate::protocol::Lane;
 use crate::telemetry::exposition::{Exposition, MetricType};
 use crate::telemetry::labels::FirstSeen;
 
@@ -41,7 +42,7 @@ pub fn write(totals: &Totals, apps: &FirstSeen, text: &mut Exposition) {
     let mut family = text.family(
         MetricType::Counter,
         "bursar_tokens_total",
-        "Tokens that answers reported, over the whole life of the ledger.",
+        "Tokens that answers reported, over the whole life of the ledger. An answer that reported none adds none.",
     );
     for ([lane, kind], count) in &sums.tokens {
         family.sample(&[("lane", lane), ("type", kind)], count);
@@ -104,6 +105,11 @@ pub fn write(totals: &Totals, apps: &FirstSeen, text: &mut Exposition) {
 impl<'a> AnswerSums<'a> {
     fn of(totals: &'a Totals, apps: &'a FirstSeen) -> Self {
         let mut sums = Self::default();
+        for lane in Lane::ALL {
+            for kind in ["input", "output"] {
+                sums.tokens.insert([lane.as_str(), kind], 0);
+            }
+        }
         for (line, row) in &totals.lines {
             let (app, lane) = (apps.hold(&line.app), line.lane.as_str());
             for (escalated, count) in &row.answers {
@@ -114,9 +120,7 @@ impl<'a> AnswerSums<'a> {
                 ("input", row.prompt_tokens),
                 ("output", row.completion_tokens),
             ] {
-                if count > 0 {
-                    add(sums.tokens.entry([lane, kind]).or_default(), count);
-                }
+                add(sums.tokens.entry([lane, kind]).or_default(), count);
             }
             add(&mut sums.adopted, row.adopted);
             add(&mut sums.replays, row.replays);

@@ -1,61 +1,99 @@
 //! Caps and freezes, asked at each scrape. Amounts are written from integers.
+//!
+//! Promise: what holds for all apps together is in families of its own, `bursar_total_…`, so that a sum over apps
+//! counts nothing twice. Where there is no cap there is no sample.
 
 use crate::caps::{CapView, CapsView};
 use crate::config::ALL_APPS;
 use crate::telemetry::exposition::{Exposition, MetricType, MsAsSeconds};
 
+/// One family for the caps of apps and one for those of all apps.
+struct CapFamily {
+    kind: MetricType,
+    of_app: &'static str,
+    of_all: &'static str,
+    help: &'static str,
+    value: fn(&CapView) -> String,
+}
+
+const FAMILIES: [CapFamily; 6] = [
+    CapFamily {
+        kind: MetricType::Gauge,
+        of_app: "bursar_cap_usd",
+        of_all: "bursar_total_cap_usd",
+        help: "The most that may be spent in the window of now, in USD",
+        value: |cap| cap.limit.to_usd(),
+    },
+    CapFamily {
+        kind: MetricType::Gauge,
+        of_app: "bursar_cap_spent_usd",
+        of_all: "bursar_total_cap_spent_usd",
+        help: "What was billed in the cap's window, in USD",
+        value: |cap| cap.spent.to_usd(),
+    },
+    CapFamily {
+        kind: MetricType::Gauge,
+        of_app: "bursar_cap_held_usd",
+        of_all: "bursar_total_cap_held_usd",
+        help: "What the cap holds for requests of its window whose price is not known, in USD (an estimate, in no sum \
+               of billed money)",
+        value: |cap| cap.held.to_usd(),
+    },
+    CapFamily {
+        kind: MetricType::Gauge,
+        of_app: "bursar_cap_reserved_usd",
+        of_all: "bursar_total_cap_reserved_usd",
+        help: "What the cap reserves for requests under way, in USD (an estimate)",
+        value: |cap| cap.reserved.to_usd(),
+    },
+    CapFamily {
+        kind: MetricType::Gauge,
+        of_app: "bursar_cap_reset_timestamp_seconds",
+        of_all: "bursar_total_cap_reset_timestamp_seconds",
+        help: "When the cap's next window begins",
+        value: |cap| MsAsSeconds(cap.resets_at_ms).to_string(),
+    },
+    CapFamily {
+        kind: MetricType::Counter,
+        of_app: "bursar_cap_refusals_total",
+        of_all: "bursar_total_cap_refusals_total",
+        help: "Requests that were refused because the cap was reached",
+        value: |cap| cap.refusals.to_string(),
+    },
+];
+
 pub fn write(text: &mut Exposition, view: &CapsView) {
-    let mut family =
-        |name: &'static str, help: &'static str, value: &dyn Fn(&CapView) -> String| {
-            let mut family = text.family(MetricType::Gauge, name, help);
-            for cap in &view.caps {
-                let labels = [("app", cap.scope.as_str()), ("period", cap.period.as_str())];
-                family.sample(&labels, value(cap));
-            }
-        };
-    family(
-        "bursar_cap_usd",
-        "The most that may be spent in the window of now, in USD; app=\"all\" is all apps together.",
-        &|cap| cap.limit.to_usd(),
-    );
-    family(
-        "bursar_cap_spent_usd",
-        "What was billed in the cap's window, in USD.",
-        &|cap| cap.spent.to_usd(),
-    );
-    family(
-        "bursar_cap_held_usd",
-        "What the cap holds for requests of its window whose price is not known, in USD. An \
-         estimate, in no sum of billed money.",
-        &|cap| cap.held.to_usd(),
-    );
-    family(
-        "bursar_cap_reserved_usd",
-        "What the cap reserves for requests under way, in USD. An estimate.",
-        &|cap| cap.reserved.to_usd(),
-    );
-    family(
-        "bursar_cap_reset_timestamp_seconds",
-        "When the cap's next window begins.",
-        &|cap| MsAsSeconds(cap.resets_at_ms).to_string(),
-    );
-    let mut family = text.family(
-        MetricType::Counter,
-        "bursar_cap_refusals_total",
-        "Requests that were refused because a cap was reached.",
-    );
-    for cap in &view.caps {
-        let labels = [("app", cap.scope.as_str()), ("period", cap.period.as_str())];
-        family.sample(&labels, cap.refusals);
+    for family in &FAMILIES {
+        let mut of_app = text.family(family.kind, family.of_app, &format!("{}.", family.help));
+        for cap in view.caps.iter().filter(|cap| cap.scope != ALL_APPS) {
+            let labels = [("app", cap.scope.as_str()), ("period", cap.period.as_str())];
+            of_app.sample(&labels, (family.value)(cap));
+        }
+        let help = format!("{}: the cap over all apps together.", family.help);
+        let mut of_all = text.family(family.kind, family.of_all, &help);
+        for cap in view.caps.iter().filter(|cap| cap.scope == ALL_APPS) {
+            of_all.sample(&[("period", cap.period.as_str())], (family.value)(cap));
+        }
     }
     let mut family = text.family(
         MetricType::Gauge,
         "bursar_frozen",
-        "1 for each app that is frozen; app=\"all\": all apps are.",
+        "1 for each app that is frozen by itself.",
     );
-    for frozen in &view.frozen {
-        family.sample(&[("app", frozen.app.as_deref().unwrap_or(ALL_APPS))], 1);
+    let apps = view
+        .frozen
+        .iter()
+        .filter_map(|frozen| frozen.app.as_deref());
+    for app in apps {
+        family.sample(&[("app", app)], 1);
     }
+    let all = view.frozen.iter().any(|frozen| frozen.app.is_none());
+    text.family(
+        MetricType::Gauge,
+        "bursar_total_frozen",
+        "1 while all apps are frozen together.",
+    )
+    .sample(&[], u8::from(all));
     text.family(
         MetricType::Gauge,
         "bursar_cap_waiting_requests",

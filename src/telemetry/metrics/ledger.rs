@@ -1,8 +1,13 @@
 //! What the ledger knows beside money: what has no price yet, and how it is itself. Asked at each
 //! scrape; nothing is kept here.
 
+use std::collections::BTreeMap;
+
+use crate::ledger::entry::InDoubt;
 use crate::ledger::{LedgerHealth, Totals};
+use crate::protocol::Operation;
 use crate::telemetry::exposition::{Exposition, MetricType, MsAsSeconds};
+use crate::telemetry::labels::FirstSeen;
 
 /// What speech is billed by, where the service reports no price.
 pub(super) fn write_audio(totals: &Totals, text: &mut Exposition) {
@@ -12,27 +17,42 @@ pub(super) fn write_audio(totals: &Totals, text: &mut Exposition) {
         "Sound of the speech routes' complete answers as the service reported it, over the whole life of \
          the ledger.",
     );
-    for (operation, ms) in totals.audio_ms() {
+    let sums = totals.audio_ms();
+    for operation in Operation::ALL.iter().filter(|of| of.is_speech()) {
+        let ms = sums.get(operation).copied().unwrap_or(0);
         family.sample(&[("operation", operation.as_str())], MsAsSeconds(ms));
     }
 }
 
 /// What the ledger does not know the price of (rule I12): counted, beside the sum that is known.
-pub(super) fn write_unknowns(totals: &Totals, text: &mut Exposition) {
+pub(super) fn write_unknowns(totals: &Totals, apps: &FirstSeen, text: &mut Exposition) {
+    let mut in_doubt: BTreeMap<_, u64> = BTreeMap::new();
+    for (line, row) in &totals.lines {
+        let app = apps.hold(&line.app);
+        // Each reason of each app: a series that only appears with its first doubt hides it from `delta()`.
+        for reason in InDoubt::ALL {
+            let standing = row.in_doubt.get(reason);
+            let now = standing.map_or(0, |standing| standing.now());
+            let sum = in_doubt.entry([app, reason.as_str()]).or_default();
+            *sum = sum.saturating_add(now);
+        }
+    }
     let mut family = text.family(
         MetricType::Gauge,
         "bursar_in_doubt_requests",
         "Entries that may have been billed and whose amount is not known, by the reason.",
     );
-    for (reason, count) in totals.in_doubt() {
-        family.sample(&[("reason", reason.as_str())], count);
+    for ([app, reason], count) in &in_doubt {
+        family.sample(&[("app", app), ("reason", reason)], count);
     }
     let mut family = text.family(
         MetricType::Gauge,
         "bursar_unreported_requests",
         "Complete answers for which the service reports no amount.",
     );
-    for (operation, count) in totals.unreported() {
+    let sums = totals.unreported();
+    for operation in Operation::ALL {
+        let count = sums.get(operation).copied().unwrap_or(0);
         family.sample(&[("operation", operation.as_str())], count);
     }
 }

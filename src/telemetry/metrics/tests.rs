@@ -1,10 +1,17 @@
+mod page;
+
 use std::sync::Arc;
 
 use super::*;
 use crate::ledger::entry::{Anomaly, InDoubt};
-use crate::ledger::totals::{LineKey, LineSums, ReceiptKind, Standing};
-use crate::money::MicroUsd;
-use crate::protocol::{Escalated, ServedBy};
+use crate::ledger::totals::{LineKey, LineSums, MicroUsdSum, ReceiptKind, Standing};
+use crate::protocol::{Escalated, Lane, ServedBy};
+
+const TURN: TimedAs = TimedAs {
+    lane: Lane::Agent,
+    operation: Operation::AgentTurn,
+    stream: true,
+};
 
 fn line(app: &str, served_by: Option<ServedBy>) -> LineKey {
     LineKey {
@@ -136,8 +143,8 @@ fn what_is_not_known_is_counted_and_never_summed() {
     let text = metrics.render(&totals, &healthy()).unwrap();
 
     for line in [
-        "bursar_in_doubt_requests{reason=\"crash\"} 2",
-        "bursar_in_doubt_requests{reason=\"client_gone\"} 0",
+        "bursar_in_doubt_requests{app=\"agent\",reason=\"crash\"} 2",
+        "bursar_in_doubt_requests{app=\"agent\",reason=\"client_gone\"} 0",
         "bursar_unreported_requests{operation=\"chat\"} 2",
         "bursar_audio_seconds_total{operation=\"speech\"} 61.005",
         "bursar_journal_last_commit_timestamp_seconds 1700000000.050",
@@ -182,13 +189,10 @@ fn what_the_ledger_counts_is_its_own_figure_and_nothing_is_lost_by_a_second_proc
             "bursar_receipts_total{source=\"missing\"} 0",
             "bursar_receipt_anomalies_total{kind=\"second_amount_for_key\"} 7",
             "bursar_specialist_answers_total{category=\"extract\"} 8",
+            "bursar_tokens_total{lane=\"inference\",type=\"output\"} 0",
         ] {
             assert!(has_line(text, line), "{line}\n{text}");
         }
-        assert!(
-            !text.contains("type=\"output\""),
-            "what was not reported is not counted"
-        );
     }
 }
 
@@ -196,11 +200,12 @@ fn what_the_ledger_counts_is_its_own_figure_and_nothing_is_lost_by_a_second_proc
 fn every_event_has_its_counter() {
     let metrics = Metrics::new().unwrap();
 
-    metrics.request("agent", Lane::Agent, Operation::AgentTurn, true, 200);
+    metrics.request("agent", TURN, 200, &RequestTimes::default());
     metrics.attempt(Operation::Chat, "ok");
-    metrics.retry("busy");
-    metrics.refusal("host_refused");
+    metrics.retry("agent", "busy");
+    metrics.refusal("agent", "cap_reached");
     metrics.joined();
+    metrics.repeats_avoided(MicroUsd::new(9_007_199_254), 2);
     metrics.drain("complete");
     metrics.disconnect("body");
     metrics.route_version("r-1");
@@ -209,8 +214,10 @@ fn every_event_has_its_counter() {
     metrics.evidence.eval_run_look("busy");
     let before = metrics.render(&Totals::default(), &healthy()).unwrap();
     assert!(!before.contains("\nbursar_reconcile_difference_usd "));
-    metrics.evidence.reconciled(Difference {
+    metrics.evidence.reconciled(ComparisonResult::Unexplained);
+    metrics.evidence.differs(Difference {
         micro_usd: -1_000_001,
+        unexplained: MicroUsdSum::from_micro_usd(1_000_000),
         at_ms: 1_700_000_000_250,
     });
     let _in_flight = metrics.in_flight();
@@ -218,20 +225,24 @@ fn every_event_has_its_counter() {
     let text = metrics.render(&Totals::default(), &healthy()).unwrap();
 
     for line in [
-        "bursar_requests_total{app=\"agent\",code=\"200\",lane=\"agent\",operation=\"agent_turn\",\
+        "bursar_requests_total{app=\"agent\",lane=\"agent\",operation=\"agent_turn\",status=\"200\",\
          stream=\"true\"} 1",
         "bursar_upstream_attempts_total{operation=\"chat\",result=\"ok\"} 1",
-        "bursar_retries_total{reason=\"busy\"} 1",
-        "bursar_refusals_total{code=\"host_refused\"} 1",
+        "bursar_retries_total{app=\"agent\",reason=\"busy\"} 1",
+        "bursar_refusals_total{app=\"agent\",error=\"cap_reached\"} 1",
         "bursar_joined_retries_total 1",
+        "bursar_repeats_avoided_usd_estimate_total 18014.398508",
         "bursar_drained_usd_total 0.000000",
         "bursar_drains_total{result=\"complete\"} 1",
         "bursar_client_disconnects_total{phase=\"body\"} 1",
-        "bursar_route_version_info{version=\"r-2\"} 1",
+        "bursar_route_version_info{route_version=\"r-2\"} 1",
         "bursar_config_reloads_total{result=\"refused\"} 1",
         "bursar_config_reloads_total{result=\"ok\"} 0",
         "bursar_eval_run_looks_total{result=\"busy\"} 1",
+        "bursar_reconciliations_total{result=\"unexplained\"} 1",
+        "bursar_reconciliations_total{result=\"failed\"} 0",
         "bursar_reconcile_difference_usd -1.000001",
+        "bursar_reconcile_unexplained_usd 1.000000",
         "bursar_reconcile_timestamp_seconds 1700000000.250",
         "bursar_inflight_requests 1",
         "bursar_ledger_writable 1",
@@ -245,26 +256,141 @@ fn every_event_has_its_counter() {
 }
 
 #[test]
-fn histograms_reach_eleven_minutes_and_measure_microseconds() {
+fn histograms_have_the_buckets_that_dashboards_ask_for() {
     let metrics = Metrics::new().unwrap();
-    let millis = Duration::from_millis;
+    let times = RequestTimes {
+        total: Duration::from_millis(1500),
+        first_byte: Some(Duration::from_millis(40)),
+        own: Duration::from_micros(300),
+    };
 
-    metrics.timings(
-        Lane::Inference,
-        false,
-        millis(5),
-        Some(millis(4)),
-        millis(1),
-    );
+    metrics.request("agent", TURN, 200, &times);
     metrics.journal_commit(Duration::from_micros(300));
+    metrics.traffic.waited(Duration::from_secs(45));
     let text = metrics.render(&Totals::default(), &healthy()).unwrap();
 
-    for name in [
-        "bursar_request_duration_seconds_bucket{lane=\"inference\",stream=\"false\",le=\"655.36\"} 1",
-        "bursar_time_to_first_byte_seconds_bucket{lane=\"inference\",stream=\"false\",le=\"0.01\"} 1",
-        "bursar_overhead_seconds_bucket{lane=\"inference\",le=\"655.36\"} 1",
-        "bursar_journal_commit_seconds_bucket{le=\"0.0000390625\"} 0",
+    let long = "0.05 0.1 0.25 0.5 1 2 5 10 30 60 120 300 600 +Inf";
+    let short = "0.00005 0.0001 0.00025 0.0005 0.001 0.0025 0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10 +Inf";
+    for (name, buckets, first_full) in [
+        ("bursar_request_duration_seconds", long, "2"),
+        ("bursar_time_to_first_byte_seconds", long, "0.05"),
+        ("bursar_queue_wait_seconds", long, "60"),
+        ("bursar_overhead_seconds", short, "0.0005"),
+        ("bursar_journal_commit_seconds", short, "0.0005"),
     ] {
-        assert!(has_line(&text, name), "{name}\n{text}");
+        let begin = format!("{name}_bucket{{");
+        let lines = text.lines().filter(|line| line.starts_with(&begin));
+        let bucket = |line: &str| {
+            let (_, bucket) = line.rsplit_once("le=\"").expect("a bucket");
+            let (le, count) = bucket.split_once("\"} ").expect("a count");
+            (le.to_owned(), count != "0")
+        };
+        let found: Vec<_> = lines.map(bucket).collect();
+        let names: Vec<_> = found.iter().map(|(le, _)| le.as_str()).collect();
+        assert_eq!(names.join(" "), buckets, "{name}");
+        let full = found.iter().find(|(_, is_full)| *is_full);
+        assert_eq!(full.map(|(le, _)| le.as_str()), Some(first_full), "{name}");
+    }
+    let labels = "{app=\"agent\",lane=\"agent\",operation=\"agent_turn\",stream=\"true\"}";
+    for name in ["request_duration", "time_to_first_byte", "overhead"] {
+        let line = format!("bursar_{name}_seconds_count{labels} 1");
+        assert!(has_line(&text, &line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn a_limit_that_is_not_set_is_absent_and_never_0() {
+    let metrics = Metrics::new().unwrap();
+    let limits = ["bursar_concurrency_limit", "bursar_rate_limit_per_minute"];
+    let shown = |metrics: &Metrics| {
+        let text = metrics.render(&Totals::default(), &healthy()).unwrap();
+        limits.map(|name| {
+            let mut lines = text.lines();
+            let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            line.map(str::to_owned)
+        })
+    };
+
+    assert_eq!(shown(&metrics), [None, None]);
+    metrics.traffic.show(0, 0, Some(8), Some(120));
+    assert_eq!(
+        shown(&metrics),
+        [Some("8".to_owned()), Some("120".to_owned())]
+    );
+    metrics.traffic.show(0, 0, None, Some(0));
+    assert_eq!(shown(&metrics), [None, Some("0".to_owned())]);
+}
+
+/// Savings are compared over the same answers, whatever else was billed.
+#[test]
+fn what_is_compared_is_summed_over_the_answers_with_both_prices() {
+    let metrics = Metrics::new().unwrap();
+    let mut totals = Totals::default();
+    let mut both = billed(5);
+    both.would_have_cost = MicroUsd::new(9_007_199_254_740_993).into();
+    both.compared
+        .add(MicroUsd::new(5), MicroUsd::new(9_007_199_254_740_993));
+    totals.add_row(&line("agent", None), &both);
+    let mut image = line("agent", None);
+    image.operation = Operation::ImageGeneration;
+    totals.add_row(&image, &billed(1_000_000));
+
+    let text = metrics.render(&totals, &healthy()).unwrap();
+
+    let labels = "{app=\"agent\",lane=\"inference\",operation=\"chat\"}";
+    for (name, usd) in [
+        ("bursar_compared_billed_usd_total", "0.000005"),
+        ("bursar_compared_frontier_usd_total", "9007199254.740993"),
+    ] {
+        let line = format!("{name}{labels} {usd}");
+        assert!(has_line(&text, &line), "{line}\n{text}");
+        let begin = format!("{name}{{");
+        let series = text.lines().filter(|line| line.starts_with(&begin));
+        assert_eq!(series.count(), 1, "an image has no second price\n{text}");
+    }
+}
+
+/// A series that only appears with its first event hides that event from `increase()`.
+#[test]
+fn closed_label_sets_without_an_app_are_there_from_the_start() {
+    let metrics = Metrics::new().unwrap();
+    let text = metrics.render(&Totals::default(), &healthy()).unwrap();
+
+    for line in [
+        "bursar_upstream_attempts_total{operation=\"embeddings\",result=\"429\"} 0",
+        "bursar_drains_total{result=\"displaced\"} 0",
+        "bursar_client_disconnects_total{phase=\"waiting\"} 0",
+        "bursar_tokens_total{lane=\"agent\",type=\"output\"} 0",
+        "bursar_receipts_total{source=\"missing\"} 0",
+        "bursar_receipt_anomalies_total{kind=\"malformed\"} 0",
+        "bursar_unreported_requests{operation=\"agent_turn\"} 0",
+        "bursar_audio_seconds_total{operation=\"transcription\"} 0.000",
+        "bursar_eval_run_looks_total{result=\"over\"} 0",
+        "bursar_reconciliations_total{result=\"equal\"} 0",
+        "bursar_breaker_open{cause=\"key\"} 0",
+        "bursar_config_reloads_total{result=\"ok\"} 0",
+    ] {
+        assert!(has_line(&text, line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn the_process_is_shown_by_the_names_that_dashboards_for_processes_have() {
+    let metrics = Metrics::new().unwrap();
+    metrics.started(1_700_000_000_250);
+    let text = metrics.render(&Totals::default(), &healthy()).unwrap();
+
+    assert!(has_line(&text, "process_start_time_seconds 1700000000.250"));
+    for name in [
+        "process_cpu_seconds_total",
+        "process_open_fds",
+        "process_resident_memory_bytes",
+        "process_virtual_memory_bytes",
+        "process_threads",
+    ] {
+        let mut lines = text.lines();
+        let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        let value: f64 = value.expect(name).parse().expect(name);
+        assert!(value > 0.0, "{name} {value}");
     }
 }

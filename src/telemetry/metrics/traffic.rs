@@ -3,12 +3,14 @@
 //!
 //! Promise: the status page and `/metrics` show the same numbers.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use prometheus::{Histogram, IntGauge};
 
-use super::families::{Families, long_buckets};
+use super::families::{Families, LONG_BUCKETS};
 use crate::protocol::closed_set;
+use crate::telemetry::exposition::{Exposition, MetricType};
 
 closed_set! {
     /// What the breaker holds requests back for.
@@ -40,10 +42,35 @@ pub struct TrafficMetrics {
     depth: IntGauge,
     wait: Histogram,
     in_flight: IntGauge,
-    in_flight_limit: IntGauge,
-    per_minute_limit: IntGauge,
+    in_flight_limit: OptionalLimit,
+    per_minute_limit: OptionalLimit,
     /// By [`Breaking::ALL`].
     breaker: Vec<IntGauge>,
+}
+
+/// A limit that may be none.
+#[derive(Debug)]
+struct OptionalLimit(AtomicI64);
+
+// === impl OptionalLimit ===
+
+impl OptionalLimit {
+    const NONE: i64 = -1;
+
+    fn set(&self, limit: Option<usize>) {
+        let limit = limit.map_or(Self::NONE, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        self.0.store(limit, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Option<i64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|limit| *limit != Self::NONE)
+    }
+}
+
+impl Default for OptionalLimit {
+    fn default() -> Self {
+        Self(AtomicI64::new(Self::NONE))
+    }
 }
 
 // === impl TrafficMetrics ===
@@ -65,24 +92,19 @@ impl TrafficMetrics {
             wait: families.histogram(
                 "bursar_queue_wait_seconds",
                 "How long attempts waited for a place at the service; most of them not at all.",
-                long_buckets(),
+                &LONG_BUCKETS,
             )?,
             in_flight: families.gauge(
                 "bursar_upstream_inflight_requests",
                 "Places at the service that are taken, drains included; those that \
                  bursar_concurrency_limit bounds.",
             )?,
-            in_flight_limit: families.gauge(
-                "bursar_concurrency_limit",
-                "Requests that may be at the service at once: [shaping] in_flight, or less after a \
-                 429. 0: no limit.",
-            )?,
-            per_minute_limit: families.gauge(
-                "bursar_rate_limit_per_minute",
-                "Requests that may go in a minute: [shaping] per_minute, or less after a 429. 0: no \
-                 limit.",
-            )?,
-            breaker: Breaking::ALL.iter().map(of_cause).collect::<Result<_, _>>()?,
+            in_flight_limit: OptionalLimit::default(),
+            per_minute_limit: OptionalLimit::default(),
+            breaker: Breaking::ALL
+                .iter()
+                .map(of_cause)
+                .collect::<Result<_, _>>()?,
         })
     }
 
@@ -102,9 +124,30 @@ impl TrafficMetrics {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.depth.set(number(waiting));
         self.in_flight.set(number(in_flight));
-        self.in_flight_limit.set(in_flight_limit.map_or(0, number));
-        self.per_minute_limit
-            .set(per_minute_limit.map_or(0, number));
+        self.in_flight_limit.set(in_flight_limit);
+        self.per_minute_limit.set(per_minute_limit);
+    }
+
+    /// The limits, where there are any.
+    pub(super) fn write(&self, text: &mut Exposition) {
+        for (name, help, limit) in [
+            (
+                "bursar_concurrency_limit",
+                "Requests that may be at the service at once: [shaping] in_flight, or less after a 429. Absent: no \
+                 limit.",
+                self.in_flight_limit.get(),
+            ),
+            (
+                "bursar_rate_limit_per_minute",
+                "Requests that may go in a minute: [shaping] per_minute, or less after a 429. Absent: no limit.",
+                self.per_minute_limit.get(),
+            ),
+        ] {
+            let mut family = text.family(MetricType::Gauge, name, help);
+            if let Some(limit) = limit {
+                family.sample(&[], limit);
+            }
+        }
     }
 
     pub fn breaker(&self, cause: Breaking, is_open: bool) {
@@ -118,8 +161,8 @@ impl TrafficMetrics {
         Traffic {
             waiting: self.depth.get(),
             in_flight: self.in_flight.get(),
-            in_flight_limit: self.in_flight_limit.get(),
-            per_minute_limit: self.per_minute_limit.get(),
+            in_flight_limit: self.in_flight_limit.get().unwrap_or(0),
+            per_minute_limit: self.per_minute_limit.get().unwrap_or(0),
             breaking: Breaking::ALL
                 .iter()
                 .zip(&self.breaker)

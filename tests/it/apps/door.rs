@@ -76,7 +76,7 @@ async fn every_stranger_gets_the_same_answer_and_nothing_is_sent() {
     }
     assert!(origin.received().is_empty());
     assert!(bursar.entries().is_empty());
-    let refused = bursar.metric("bursar_refusals_total", "code=\"token_refused\"");
+    let refused = bursar.metric("bursar_refusals_total", "error=\"token_refused\"");
     assert_eq!(refused, 6.0);
 }
 

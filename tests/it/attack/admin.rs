@@ -1,4 +1,5 @@
-//! Row 26: the admin listener only reads, answers no page, and relays nothing.
+//! Row 26: the admin listener only reads, answers no page, and relays nothing. A person may follow a link to what is
+//! made to be looked at.
 
 use super::case::{Case, May};
 
@@ -72,6 +73,7 @@ pub fn cases() -> Vec<AdminCase> {
             cases.push(case(&name, ask("GET", page, lines), REFUSED));
         }
     }
+    cases.extend(browsed());
     for host in [
         "evil.example",
         "localhost.evil.example",
@@ -124,7 +126,8 @@ pub fn cases() -> Vec<AdminCase> {
         "/agent/v1/models",
         "/debug/pprof",
         "/.git/config",
-        "/favicon.ico",
+        "/explain",
+        "/explain/a/b",
     ] {
         let name = format!("the path {target} at the admin listener");
         cases.push(case(&name, ask("GET", target, ""), UNKNOWN));
@@ -198,6 +201,124 @@ pub fn cases() -> Vec<AdminCase> {
     cases.push(case(
         "the head of the metrics",
         ask("HEAD", "/metrics", ""),
+        READS,
+    ));
+    cases
+}
+
+/// Header lines of what a browser says of a request: where from, how, and what for.
+fn marks(site: &str, mode: &str, dest: &str) -> String {
+    format!("Sec-Fetch-Site: {site}\r\nSec-Fetch-Mode: {mode}\r\nSec-Fetch-Dest: {dest}\r\n")
+}
+
+/// What a page of another origin does to get at the two pages that a person may be linked to.
+fn browsed() -> Vec<AdminCase> {
+    /// No entry has it.
+    const ENTRY: &str = "/explain/019a0000-0000-7000-8000-000000000000";
+    let mut cases = Vec::new();
+    for (page, statuses) in [("/", READS), (ENTRY, UNKNOWN)] {
+        for site in ["cross-site", "same-site", "same-origin", "none"] {
+            let name = format!("a link of {site} to {page}");
+            let lines = marks(site, "navigate", "document");
+            cases.push(case(&name, ask("GET", page, &lines), statuses));
+        }
+        let from = |mode, dest| marks("cross-site", mode, dest);
+        let origin = "Origin: https://evil.example\r\n";
+        for (what, method, lines) in [
+            ("a frame", "GET", from("navigate", "iframe")),
+            ("an old frame", "GET", from("navigate", "frame")),
+            ("an object", "GET", from("navigate", "object")),
+            ("an embed", "GET", from("navigate", "embed")),
+            ("a picture", "GET", from("no-cors", "image")),
+            ("a script tag", "GET", from("no-cors", "script")),
+            ("a style tag", "GET", from("no-cors", "style")),
+            ("a sound", "GET", from("no-cors", "audio")),
+            ("a worker", "GET", from("same-origin", "worker")),
+            ("a prefetch", "GET", from("no-cors", "empty")),
+            ("a fetch", "GET", from("cors", "empty") + origin),
+            (
+                "a fetch that says it is our own",
+                "GET",
+                from("same-origin", "empty"),
+            ),
+            (
+                "a form that is posted",
+                "POST",
+                from("navigate", "document") + origin,
+            ),
+            (
+                "a form of a file",
+                "POST",
+                from("navigate", "document") + "Origin: null\r\n",
+            ),
+            (
+                "a link with an origin",
+                "GET",
+                from("navigate", "document") + origin,
+            ),
+            ("a head by a link", "HEAD", from("navigate", "document")),
+            (
+                "a mode twice",
+                "GET",
+                from("navigate", "document") + "Sec-Fetch-Mode: cors\r\n",
+            ),
+            (
+                "a destination twice",
+                "GET",
+                from("navigate", "document") + "Sec-Fetch-Dest: iframe\r\n",
+            ),
+            (
+                "a site twice",
+                "GET",
+                from("navigate", "document") + "Sec-Fetch-Site: none\r\n",
+            ),
+            (
+                "a link that lacks its destination",
+                "GET",
+                from("navigate", "document").replace("Sec-Fetch-Dest", "X"),
+            ),
+        ] {
+            cases.push(case(
+                &format!("{what} to {page}"),
+                ask(method, page, &lines),
+                REFUSED,
+            ));
+        }
+        let rebound = ask("GET", page, &from("navigate", "document"));
+        let rebound = rebound.replace("Host: localhost", "Host: evil.example:8328");
+        cases.push(case(
+            &format!("a name that is rebound, by a link to {page}"),
+            rebound,
+            REFUSED,
+        ));
+        let renamed = ask("GET", page, &marks("same-origin", "same-origin", "empty"));
+        let renamed = renamed.replace("Host: localhost", "Host: evil.example:8328");
+        cases.push(case(
+            &format!("a name that is rebound, by a script to {page}"),
+            renamed,
+            REFUSED,
+        ));
+    }
+    for path in PAGES.into_iter().filter(|page| *page != "/") {
+        for site in ["cross-site", "same-site", "same-origin"] {
+            let lines = marks(site, "navigate", "document");
+            let name = format!("a link of {site} to what is for programs, {path}");
+            cases.push(case(&name, ask("GET", path, &lines), REFUSED));
+        }
+    }
+    for (site, statuses) in [
+        ("same-origin", READS),
+        ("same-site", REFUSED),
+        ("cross-site", REFUSED),
+    ] {
+        let lines = marks(site, "no-cors", "image");
+        let name = format!("the icon for a page of {site}");
+        cases.push(case(&name, ask("GET", "/favicon.ico", &lines), statuses));
+    }
+    let popup = ask("GET", "/", &marks("cross-site", "navigate", "document"));
+    cases.push(case(
+        "a popup gets the page, and no handle on it",
+        popup,
         READS,
     ));
     cases

@@ -262,7 +262,7 @@ async fn silent_connections_on_all_places_keep_no_app_out() {
     assert!(silent[0].ends().await, "the eldest went first");
     let last = silent.last_mut().expect("a connection");
     assert!(is_served(last).await, "the last has its place");
-    let refusals = bursar.metric("bursar_refusals_total", "code=\"connections_full\"");
+    let refusals = bursar.metric("bursar_refusals_total", "error=\"connections_full\"");
     assert!(refusals >= 100.0, "{refusals} are counted");
 }
 

@@ -71,7 +71,7 @@ async fn a_frozen_app_spends_nothing_its_stream_finishes_and_a_thawed_one_goes_o
     origin.push(Step::Answer(json(200, &[], r#"{"data":[]}"#)));
     let free = bursar.connect().await.get("/v1/models").await;
     assert_eq!(free.status, 200, "free routes go on");
-    assert_eq!(bursar.metric("bursar_frozen", "app=\"all\""), 1.0);
+    assert_eq!(bursar.metric("bursar_total_frozen", ""), 1.0);
 
     let bursar = bursar.restart("").await;
     is_frozen(&ask(&bursar, &chat("hi"), &[]).await);

@@ -133,7 +133,9 @@ async fn a_cap_is_edited_by_a_reload_and_raised_by_an_order_and_nothing_spent_is
     assert_eq!(buy(&daemon).await.status, 402);
     let text = place.does(&["caps"], &config).await;
     assert!(
-        text.contains("$0.000150 (raised)") && text.contains("worst case"),
+        text.contains("raised: the ")
+            && text.contains("to $0.000150")
+            && text.contains("worst case"),
         "{text}"
     );
     daemon.terminate().await;

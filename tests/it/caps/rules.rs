@@ -43,10 +43,10 @@ async fn at_the_cap_a_request_is_refused_before_it_is_sent_and_free_routes_go_on
     assert_eq!(sandbox.debits().await.len(), 1);
     assert_eq!(bursar.settled(1).await.len(), 1, "a refusal makes no entry");
     assert_eq!(
-        bursar.metric("bursar_cap_refusals_total", "period=\"day\""),
+        bursar.metric("bursar_total_cap_refusals_total", "period=\"day\""),
         2.0
     );
-    assert!(bursar.metric("bursar_cap_spent_usd", "app=\"all\"") > 0.0);
+    assert!(bursar.metric("bursar_total_cap_spent_usd", "") > 0.0);
     let free = bursar.connect().await.get("/v1/models").await;
     assert_eq!(free.status, 200);
 }
@@ -106,7 +106,7 @@ async fn what_failed_gives_back_and_what_is_in_doubt_stays_charged_over_a_restar
     assert_eq!(doubtful.status, 502, "{}", doubtful.text());
     is_reached(&ask(&bursar, &chat("other"), &[]).await);
     assert_eq!(bursar.billed(), 0, "what is held is no billed money");
-    assert!((bursar.metric("bursar_cap_held_usd", "") - 0.0005).abs() < 1e-9);
+    assert!((bursar.metric("bursar_total_cap_held_usd", "") - 0.0005).abs() < 1e-9);
 
     let bursar = bursar.restart(caps).await;
     is_reached(&ask(&bursar, &chat("other"), &[]).await);
@@ -117,7 +117,7 @@ async fn what_failed_gives_back_and_what_is_in_doubt_stays_charged_over_a_restar
     assert!(adopted.header("x-bursar-adopted").is_some());
     origin.push(Step::Answer(billed(7)));
     assert_eq!(ask(&bursar, &chat("other"), &[]).await.status, 200);
-    assert_eq!(bursar.metric("bursar_cap_held_usd", ""), 0.0);
+    assert_eq!(bursar.metric("bursar_total_cap_held_usd", ""), 0.0);
 }
 
 #[tokio::test]
@@ -252,7 +252,7 @@ async fn a_running_stream_keeps_its_reservation_until_its_receipt() {
     })
     .await;
     // Its body is a little larger than the one whose price is known.
-    let reserved = bursar.metric("bursar_cap_reserved_usd", "");
+    let reserved = bursar.metric("bursar_total_cap_reserved_usd", "");
     assert!((0.00004..0.00006).contains(&reserved), "{reserved}");
     origin.go();
     stream.rest(&mut head).await;

@@ -146,7 +146,7 @@ async fn a_start_on_a_full_disk_with_an_open_entry_waits_for_room_and_ends_it_th
     rig.heal();
     ready(&daemon, "full").await;
     let metrics = daemon.admin_page("/metrics").await.text();
-    let wanted = r#"bursar_in_doubt_requests{reason="crash"} 1"#;
+    let wanted = r#"bursar_in_doubt_requests{app="default",reason="crash"} 1"#;
     assert!(metrics.contains(wanted), "{metrics}");
     // The app asks again: it is the same purchase, also for a start that could not write so.
     let again = asked(&daemon, "in flight").await;

@@ -186,7 +186,7 @@ async fn a_certificates_names_forge_no_line_of_the_log() {
     daemon.terminate().await;
     let mut log = String::new();
     stderr.read_to_string(&mut log).await.expect("text");
-    assert!(log.contains("the service was not reached"), "{log}");
+    assert!(log.contains(" cause=TLS with "), "{log}");
     for line in log.lines() {
         assert!(
             line.starts_with("20") && !line.starts_with("2026-01-01T00:00:00Z"),

@@ -22,6 +22,9 @@ const AGENT: &str = "/agent/v1/chat/completions";
 /// The text that an app sends, the key of its own that it brings, and the text that a service
 /// answers.
 const PROMPT: &str = "marmalade-prompt-0815";
+
+/// Host, origin and path of a request that is refused are names, which the log may have.
+const NAMED: &str = "named.example";
 const APP_KEY: &str = "sk-of-the-app-4711-abcdef";
 const ANSWER: &str = "quince-answer-2342";
 
@@ -279,13 +282,13 @@ fn broken_heads() -> Vec<String> {
         format!(
             "POST {CHAT} HTTP/1.1\r\nHost: localhost\r\n{own}\r\nContent-Length: -7{PROMPT}\r\n\r\n"
         ),
-        format!("POST {CHAT} HTTP/1.1\r\nHost: {PROMPT}\r\n{own}\r\nContent-Length: 0\r\n\r\n"),
+        format!("POST {CHAT} HTTP/1.1\r\nHost: {NAMED}\r\n{own}\r\nContent-Length: 0\r\n\r\n"),
         format!(
-            "POST /v1/{PROMPT} HTTP/1.1\r\nHost: localhost\r\n{own}\r\nContent-Length: 0\r\n\r\n"
+            "POST /v1/{NAMED} HTTP/1.1\r\nHost: localhost\r\n{own}\r\nContent-Length: 0\r\n\r\n"
         ),
         format!("GET /v1/models?q={PROMPT} HTTP/1.1\r\nHost: localhost\r\n{own}\r\n\r\n"),
         format!(
-            "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nOrigin: http://{PROMPT}\r\n{own}\r\n\r\n"
+            "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nOrigin: http://{NAMED}\r\n{own}\r\n\r\n"
         ),
         format!("{PROMPT} / HTTP/1.1\r\nHost: localhost\r\n{own}\r\n\r\n"),
         format!(

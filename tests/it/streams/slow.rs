@@ -448,7 +448,7 @@ async fn what_was_held_for_a_follower_that_left_is_still_to_be_had() {
     everything_stands_still(&origin).await;
     drop(follower);
     // It had its head, and not one byte of the answer.
-    counted(&bursar, "bursar_requests_total", "code=\"200\"").await;
+    counted(&bursar, "bursar_requests_total", "status=\"200\"").await;
     let mut next = begin(&bursar).await;
     eventually("the next to join", || async {
         (bursar.metric("bursar_joined_retries_total", "") > 1.5).then_some(())
@@ -471,7 +471,7 @@ async fn a_follower_that_leaves_before_a_head_is_reported_with_499() {
     let follower = begin(&bursar).await;
     counted(&bursar, "bursar_joined_retries_total", "").await;
     drop(follower);
-    counted(&bursar, "bursar_requests_total", "code=\"499\"").await;
+    counted(&bursar, "bursar_requests_total", "status=\"499\"").await;
     origin.go();
     assert_eq!(bursar.settled(1).await[0].state, settled(7));
     bursar.gateway.idle().await;

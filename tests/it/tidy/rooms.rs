@@ -13,7 +13,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "src/proxy",
         &[
-            &["refuse", "life"],
+            &["quoted", "refuse", "life"],
             &["purchase"],
             &["hops", "downstream"],
             &["upstream"],
@@ -49,7 +49,10 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
             &["engine"],
         ],
     ),
-    ("src/telemetry", &[&["exposition", "labels"], &["metrics"]]),
+    (
+        "src/telemetry",
+        &[&["exposition", "journal", "labels"], &["metrics"]],
+    ),
     (
         "src/apps",
         &[
@@ -62,13 +65,15 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "src/admin",
         &[
-            &["body", "documents", "door", "once", "page", "reconcile"],
+            &["body", "cells", "documents", "door", "once", "reconcile"],
             &["explain", "query"],
-            &["failure"],
+            &["failure", "page"],
             &["shared"],
-            &["orders", "runs"],
+            &["reading"],
+            &["orders", "overview", "runs"],
             &["change"],
             &["routes"],
+            &["schedule"],
         ],
     ),
     (
@@ -81,10 +86,12 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "src/cli",
         &[
-            &["cells", "client", "table"],
+            &["client", "look"],
+            &["table"],
             &["error"],
             &["daemon", "output", "runtime"],
-            &["arguments", "source", "whole_file"],
+            &["csv"],
+            &["arguments", "entry_csv", "focus", "source", "whole_file"],
             &["locate"],
             &[
                 "app",
@@ -102,8 +109,9 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
                 "shell_files",
                 "spend",
             ],
-            &["caps", "demo", "export"],
+            &["caps", "demo", "doctor", "export"],
             &["ledger", "status"],
+            &["top"],
         ],
     ),
     (

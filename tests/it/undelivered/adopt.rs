@@ -3,7 +3,7 @@
 use bursar::ledger::entry::{InDoubt, KeyOrigin, State};
 use bursar::money::MicroUsd;
 
-use super::{ask, key, left, send};
+use super::{ask, avoided, key, left, on_cue, send};
 use crate::support::origin::{billed, json};
 use crate::support::{Answer, Bursar, Origin, Step, chat};
 
@@ -59,6 +59,7 @@ async fn after_an_ambiguous_failure_the_same_key_goes_out_again() {
         );
         assert_eq!(key(&origin, 0), key(&origin, 1), "{name}: one key");
         assert_eq!(bursar.billed(), 7, "{name}");
+        assert_eq!(avoided(&bursar), 7, "{name}: one repeat was no purchase");
         let entries = bursar.settled(2).await;
         // The key's amount came: the first entry adds nothing and is no longer in doubt.
         assert_eq!(
@@ -92,6 +93,27 @@ async fn after_an_ambiguous_failure_the_same_key_goes_out_again() {
         let adopted = bursar.metric("bursar_adopted_retries_total", "");
         assert!((adopted - 1.0).abs() < 0.1, "{name}: {adopted}");
     }
+}
+
+/// The price of an adopted replay stands on another entry, and is what the repeat did not cost.
+#[tokio::test]
+async fn a_repeat_that_is_replayed_avoided_the_price_of_its_first_try() {
+    let origin = Origin::start([on_cue(billed(7))]).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    drop(send(&bursar, &origin, &chat("hi"), &[]).await);
+    left(&bursar, 1).await;
+    origin.go();
+    bursar.settled(1).await;
+    let bursar = bursar.restart("").await;
+    let replay = [("X-Service-Billed", "0"), ("Idempotent-Replayed", "true")];
+    origin.push(Step::Answer(json(200, &replay, "{}")));
+
+    let second = ask(&bursar, &chat("hi"), &[]).await;
+
+    assert!(second.header("x-bursar-adopted").is_some());
+    let entries = bursar.settled(2).await;
+    assert_eq!(entries[1].state, State::Replayed);
+    assert_eq!((bursar.billed(), avoided(&bursar)), (7, 7));
 }
 
 /// "an adopted request that stays undelivered passes the key on".

@@ -4,7 +4,7 @@ use bursar::ledger::entry::State;
 use bursar::money::MicroUsd;
 use serde_json::json;
 
-use super::{CHAT, ask, joined, key, left, on_cue, received, send};
+use super::{CHAT, ask, avoided, joined, key, left, on_cue, received, send};
 use crate::support::origin::{billed, chunk, last_chunk, stream_head};
 use crate::support::wire::request;
 use crate::support::{Answer, Bursar, Origin, Sandbox, Step, chat, chat_stream, eventually};
@@ -34,6 +34,7 @@ async fn a_retry_joins_the_request_that_is_still_running() {
     assert_eq!(answer.header("x-bursar-entry"), Some(id.as_str()));
     assert_eq!(answer.header("x-bursar-adopted"), Some(id.as_str()));
     assert_eq!(bursar.billed(), 7);
+    assert_eq!(avoided(&bursar), 7, "one repeat was no purchase");
 
     let third = ask(&bursar, &chat("hi"), &[]).await;
     assert_eq!(billed_of(&third), Some("8"), "a third is a new purchase");
@@ -66,8 +67,14 @@ async fn a_retry_within_a_minute_takes_the_kept_answer_once() {
         left(&bursar, 1).await;
         origin.go();
         let entries = bursar.settled(1).await;
+        assert_eq!(avoided(&bursar), 0, "{name}: nothing was asked again");
         let second = ask(&bursar, &body, &[]).await;
         assert_eq!(second.status, 200, "{name}: {}", second.text());
+        assert_eq!(
+            avoided(&bursar),
+            7,
+            "{name}: its price was known before it came"
+        );
         assert!(second.complete, "{name}: complete");
         let id = entries[0].id.0.to_string();
         assert_eq!(second.header("x-bursar-entry"), Some(id.as_str()), "{name}");

@@ -24,7 +24,7 @@ def test_the_token_is_the_api_key(door, token):
 
     assert answer.choices[0].message.content
     assert {entry["app"] for entry in door.entries()} == {"nightly"}
-    assert door.metric("bursar_requests_total", app="nightly", code="200") == 2
+    assert door.metric("bursar_requests_total", app="nightly", status="200") == 2
 
 
 @pytest.mark.parametrize("key", ["unused", "bursar_", "mistyped"])
@@ -35,7 +35,7 @@ def test_a_wrong_token_is_an_authentication_error_at_once(door, token, key):
             client.chat.completions.create(model="auto", messages=PROMPT)
 
     assert error.value.code == "token_refused"
-    assert door.metric("bursar_refusals_total", code="token_refused") == 1, "the SDK tried again"
+    assert door.metric("bursar_refusals_total", error="token_refused") == 1, "the SDK tried again"
     assert door.sandbox.books()["debits"] == []
 
 

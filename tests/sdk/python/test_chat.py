@@ -114,5 +114,5 @@ def test_an_app_that_stops_at_the_end_mark_has_its_answer(door, client, agent):
     eventually("all to be over", lambda: door.metric("bursar_inflight_requests") == 0)
     assert door.metric("bursar_client_disconnects_total") == 0
     assert door.metric("bursar_drains_total") == 0
-    assert door.metric("bursar_requests_total", code="200", stream="true") == 6
+    assert door.metric("bursar_requests_total", status="200", stream="true") == 6
     assert not any(entry["drained"] for entry in door.entries())

@@ -44,7 +44,7 @@ def test_an_empty_balance_is_refused_once(door, client):
         client.chat.completions.create(model="auto", messages=PROMPT)
 
     assert error.value.status_code == 402
-    assert door.metric("bursar_requests_total", code="402") == 1
+    assert door.metric("bursar_requests_total", status="402") == 1
 
 
 def test_embeddings_are_keyed_and_metered(door, client):

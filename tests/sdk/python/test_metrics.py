@@ -1,12 +1,13 @@
 """What Prometheus would read, judged by Prometheus's own tool, after real traffic.
 
-Promise: promtool finds nothing, and the billed sum on /metrics is the sum in the sandbox's books.
+Promise: promtool finds nothing, the shipped alerts fire in their cases, and the billed sum on /metrics is the sum in the sandbox's books.
 """
 
 import os
 import shutil
 import subprocess
 from decimal import Decimal
+from pathlib import Path
 
 import openai
 import pytest
@@ -21,11 +22,16 @@ def traffic(client):
         client.chat.completions.create(model="gpt-none", messages=PROMPT)
 
 
-def test_promtool_finds_nothing(door, client):
+@pytest.fixture
+def promtool():
     promtool = shutil.which("promtool")
     if not promtool:
         assert os.environ.get("CI") != "true", "promtool must be there in CI"
         pytest.skip("promtool is not on this machine (scripts/setup-promtool.sh)")
+    return promtool
+
+
+def test_promtool_finds_nothing(door, client, promtool):
     traffic(client)
 
     done = subprocess.run(
@@ -33,6 +39,16 @@ def test_promtool_finds_nothing(door, client):
     )
 
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("check", ["check rules grafana/alerts.yml", "test rules grafana/alerts-tests.yml"])
+def test_the_shipped_alerts_fire_where_they_should(promtool, check):
+    root = Path(__file__).parents[3]
+    done = subprocess.run(
+        [promtool, *check.split()], cwd=root, capture_output=True, text=True, timeout=30
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_billed_counter_is_the_sum_in_the_books(door, client):

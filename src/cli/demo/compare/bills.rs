@@ -225,9 +225,8 @@ impl Bills {
 
 /// Both bills, case by case and in all, and what even bursar cannot know.
 pub fn show(screen: &Screen, straight: &Bills, through: &Bills) -> Result<(), CliError> {
-    let mut table = TextTable::new(
-        "case|>straight: tries|>answers|>debits|>billed|>bursar: tries|>answers|>debits|>billed",
-    );
+    let side_titles = ">tries|>answers|>debits|>billed";
+    let mut table = TextTable::new(&format!("case|{side_titles}|{side_titles}"));
     for ((case, lived, bill), (_, their_lived, their_bill)) in
         straight.cases.iter().zip(&through.cases)
     {
@@ -235,6 +234,7 @@ pub fn show(screen: &Screen, straight: &Bills, through: &Bills) -> Result<(), Cl
         table.row(std::iter::once(case.name().to_owned()).chain(cells));
     }
     say("")?;
+    say(format_args!("{:12}{:35}through bursar", "", "straight"))?;
     say(table)?;
 
     let mut table = TextTable::new("the two bills|>straight|>through bursar");
@@ -273,15 +273,13 @@ pub fn show(screen: &Screen, straight: &Bills, through: &Bills) -> Result<(), Cl
     {
         screen.fact("not known", format_args!("{} {}", view.id, state(view)))?;
     }
-    for remark in [
-        "straight, only the amounts in the answers were known, and not what lost answers cost.",
-        "the repeat of a lost answer shows 0, and a stream that breaks reports no price: bursar lists",
-        "both and adds nothing for them. Of a stream that broke, a part had been delivered: asking",
-        "again is a new purchase, with bursar and without.",
-    ] {
-        screen.fact("", remark)?;
-    }
-    Ok(())
+    screen.fact(
+        "",
+        "straight, only the amounts in the answers were known, and not what lost answers cost. \
+         The repeat of a lost answer shows 0, and a stream that breaks reports no price: bursar lists \
+         both and adds nothing for them. Of a stream that broke, a part had been delivered: asking \
+         again is a new purchase, with bursar and without.",
+    )
 }
 
 fn side(lived: &Lived, bill: CaseBill) -> Vec<String> {

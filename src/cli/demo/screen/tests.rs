@@ -1,49 +1,50 @@
 use super::*;
 
 #[test]
-fn prose_is_broken_between_words_only() {
+fn a_line_is_broken_between_words_wherever_their_pieces_end() {
     let mut layout = Layout::default();
-    let word = "x".repeat(PROSE_COLUMN + 1);
+    let word = "x".repeat(TEXT_COLUMNS - 3);
 
-    assert_eq!(layout.lay(&word), word);
-    assert_eq!(layout.lay("yz"), "yz", "the word goes on");
+    assert_eq!(layout.lay(&word), "", "its end has not come");
+    assert_eq!(layout.lay(" a"), word);
+    assert_eq!(layout.lay("b"), "");
+    assert_eq!(layout.lay(" "), " ab");
+    assert_eq!(layout.lay("next "), format!("\n{}next", " ".repeat(INDENT)));
+    assert_eq!(layout.lay("one"), "");
+    assert_eq!(layout.end_word(), " one");
+}
+
+#[test]
+fn no_line_has_more_than_80_columns_but_for_a_word_that_has() {
+    let text = laid(&"words of a long answer ".repeat(20));
+    let mut lines = text.lines();
+    let first = lines.next().map_or(0, |line| line.len() + INDENT);
+    assert!(first <= 80 && lines.all(|line| line.len() <= 80), "{text}");
+    let url = format!("http://{}", "x".repeat(100));
     assert_eq!(
-        layout.lay(" next"),
-        format!("\n{}next", " ".repeat(LABEL + 2))
+        laid(&format!("a {url}")),
+        format!("a\n{}{url}", " ".repeat(INDENT))
     );
-    assert_eq!(layout.lay(" one"), " one");
 }
 
 #[test]
 fn an_empty_line_of_an_answer_stays_empty() {
-    let mut layout = Layout::default();
-    let indent = " ".repeat(LABEL + 2);
+    let indent = " ".repeat(INDENT);
 
-    assert_eq!(layout.lay("a.\n\n"), "a.\n\n");
-    assert_eq!(layout.lay("b"), format!("{indent}b"));
+    assert_eq!(laid("a.\n\nb"), format!("a.\n\n{indent}b"));
 }
 
 #[test]
 fn control_characters_of_an_answer_are_shown_and_not_sent() {
-    let mut layout = Layout::default();
-
-    assert_eq!(layout.lay("a\x1b[31mb"), "a\\u{1b}[31mb");
+    assert_eq!(laid("a\x1b[31mb"), "a\\u{1b}[31mb");
 }
 
 #[test]
 fn without_colours_a_line_is_its_text() {
-    let screen = Screen { colours: false };
+    let screen = Screen {
+        look: Look::of_width(80),
+    };
 
     assert_eq!(screen.inked(Ink::Red, "text"), "text");
     assert_eq!(screen.label("base URL"), "  base URL   ");
-}
-
-#[test]
-fn words_keep_the_spaces_before_them() {
-    assert_eq!(
-        words("a  bc d").collect::<Vec<_>>(),
-        ["a", " ", " bc", " d"]
-    );
-    assert_eq!(words(" a").collect::<String>(), " a");
-    assert_eq!(words("").collect::<String>(), "");
 }

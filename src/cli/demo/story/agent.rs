@@ -62,7 +62,7 @@ pub async fn agent_turn(scene: &mut Scene<'_>) -> Result<(), CliError> {
     messages.push(json!({"role": "tool", "tool_call_id": call.id, "content": result}));
     let body = json!({"model": "auto", "messages": messages, "tools": tools});
     let heard = Heard::whole(scene.post(AGENT, &body).await?, &scene.names).await?;
-    scene.screen.prose("answer", heard.text())?;
+    scene.screen.fact("answer", heard.text())?;
     scene.receipt(&heard).await?;
     scene.expect(
         heard.text().contains(&result),

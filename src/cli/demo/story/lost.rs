@@ -70,7 +70,7 @@ pub async fn lost_answer(scene: &mut Scene<'_>) -> Result<(), CliError> {
         ),
     )?;
     let heard = Heard::whole(post_as_sdk(scene, CHAT, &body, 1).await?, &scene.names).await?;
-    scene.screen.prose("answer", heard.text())?;
+    scene.screen.fact("answer", heard.text())?;
     let entry = scene.receipt(&heard).await?;
     match heard.adopted {
         Some(adopted) => scene

@@ -1,5 +1,6 @@
 //! Whatever happened to a ledger, the index answers as the journal does, or leaves it to the journal.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,16 +9,16 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
 
-use super::{Asking, ask_index};
+use super::{Asking, ask, ask_index};
 use crate::clock::Clock;
 use crate::ledger::Ledger;
 use crate::ledger::entry::AttemptEnd;
-use crate::ledger::fixtures::history::{Asked, History, Step, questions, steps};
+use crate::ledger::fixtures::history::{Asked, History, Step, kept_by, model, questions, steps};
 use crate::ledger::fixtures::{
     Bench, START_MS, begin, billed, ended, intent, kill_after_next, minted,
 };
 use crate::ledger::journal::reader::JournalReader;
-use crate::ledger::query::verify;
+use crate::ledger::query::{Filter, entries, verify};
 use crate::ledger::read::spend::{GroupBy, ROWS_MAX, Spend, Sums};
 use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
@@ -56,7 +57,7 @@ fn all_questions(history: &History) -> Vec<Asked> {
         all.push(Asked {
             since_ms: Some(START_MS + since_ms),
             until_ms: Some(START_MS + until_ms),
-            by: GroupBy::ALL.to_vec(),
+            by: kept_by(),
             ..Asked::first()
         });
     }
@@ -77,6 +78,60 @@ fn agree(ledger: &Ledger, history: &History, is_answered: bool) -> Result<(), Te
         }
     }
     prop_assert!(answers > all.len() / 3, "{} of {}", answers, all.len());
+    agree_by_model(ledger, history)
+}
+
+/// By model the entries that a listing has are summed, one by one; what was compacted is a row of its own. In all
+/// it is what the same question gives without the model.
+fn agree_by_model(ledger: &Ledger, history: &History) -> Result<(), TestCaseError> {
+    let length = (history.paper.now_ms - START_MS) / 5;
+    let at = |part: u64| Some(START_MS + length * part);
+    let state = history.state();
+    let index = ledger.index().expect("an index");
+    for (since_ms, until_ms) in [(None, None), (at(1), at(3)), (at(2), None), (None, at(4))] {
+        for more in [
+            None,
+            Some(GroupBy::State),
+            Some(GroupBy::Week),
+            Some(GroupBy::App),
+        ] {
+            let asked = Asked {
+                since_ms,
+                until_ms,
+                by: more.into_iter().chain([GroupBy::Model]).collect(),
+                ..Asked::first()
+            };
+            let without = Asked {
+                by: more.into_iter().collect(),
+                ..asked.clone()
+            };
+            let answer = ask(&sums(&asked), &state, Some(&index)).unwrap();
+            let (whole, _) = both(ledger, &state, &without);
+            prop_assert_eq!(&answer.total, &whole.total, "{:?}", &asked);
+
+            let filter = Filter {
+                since_ms,
+                until_ms,
+                ..Filter::default()
+            };
+            let mut wanted: BTreeMap<String, (u64, u128)> = BTreeMap::new();
+            for entry in entries(&state, &filter).unwrap() {
+                let model = entry.model.unwrap_or_else(|| "-".to_owned());
+                let sum = wanted.entry(model).or_default();
+                sum.0 += 1;
+                sum.1 += u128::from(entry.state.adds().get());
+            }
+            let mut found: BTreeMap<String, (u64, u128)> = BTreeMap::new();
+            for row in &answer.rows {
+                let model = row.labels[&GroupBy::Model].clone();
+                let sum = found.entry(model).or_default();
+                sum.0 += row.requests;
+                sum.1 += row.billed_micro_usd.get();
+            }
+            let compacted = found.remove("(compacted)");
+            prop_assert_eq!(&found, &wanted, "{:?}: {:?}", &asked, compacted);
+        }
+    }
     Ok(())
 }
 
@@ -98,6 +153,7 @@ async fn live(ledger: &Ledger, history: &History, steps: &[Step]) -> Result<(), 
                 let id = ledger.new_entry_id();
                 let mut begun = intent(id, to_ms, None);
                 begun.app = Arc::from(format!("app-{which}"));
+                begun.model = model(usize::from(*which));
                 begun.key = which.is_multiple_of(2).then(|| minted(&key));
                 begun.reserved = Some(MicroUsd::new(u64::from(*which)));
                 ledger.intend(begun).await.unwrap();
@@ -133,9 +189,16 @@ async fn live(ledger: &Ledger, history: &History, steps: &[Step]) -> Result<(), 
     agree(ledger, history, true)
 }
 
+/// A case takes seconds: a few, unless `PROPTEST_CASES` says how many.
+fn cases() -> u32 {
+    let asked = ProptestConfig::default().cases;
+    let unasked = 256;
+    if asked == unasked { 3 } else { asked }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 3,
+        cases: cases(),
         max_shrink_iters: 30,
         ..ProptestConfig::default()
     })]

@@ -150,3 +150,71 @@ fn a_day_is_as_long_as_its_zone_says() {
         }
     }
 }
+
+/// The rows by one word, with how many entries each has.
+fn requests_by(paper: &Paper, by: GroupBy, zone: &TimeZone) -> Vec<(String, u64)> {
+    let spent = spend(&paper.state(), None, None, &[by], zone).unwrap();
+    let row = |row: &crate::ledger::query::SpendRow| (row.labels[&by].clone(), row.requests);
+    spent.rows.iter().map(row).collect()
+}
+
+#[test]
+fn an_hour_that_the_clocks_go_through_twice_is_two_rows_in_their_order() {
+    let (paper, _) = ledger("2026-10-24", &berlin());
+    let hours = requests_by(&paper, GroupBy::Hour, &berlin());
+    let at = |hour: &str| hours.iter().position(|(word, _)| word == hour).expect(hour);
+    let night = at("2026-10-25 01:00");
+    let words: Vec<&str> = hours[night..night + 4]
+        .iter()
+        .map(|(word, _)| &**word)
+        .collect();
+    assert_eq!(
+        words,
+        [
+            "2026-10-25 01:00",
+            "2026-10-25 02:00",
+            "2026-10-25 02:00+01",
+            "2026-10-25 03:00"
+        ]
+    );
+    assert!(
+        hours.iter().all(|(_, requests)| *requests == 2),
+        "{hours:?}"
+    );
+
+    // Half an hour is gone through twice: the repeated half is a row of its own.
+    let (paper, _) = ledger("2026-04-04", &lord_howe());
+    let hours = requests_by(&paper, GroupBy::Hour, &lord_howe());
+    let half = hours
+        .iter()
+        .filter(|(word, _)| word.starts_with("2026-04-05 01:00"));
+    let half: Vec<_> = half.map(|(word, requests)| (&**word, *requests)).collect();
+    assert_eq!(
+        half,
+        [("2026-04-05 01:00", 2), ("2026-04-05 01:00+10:30", 1)]
+    );
+}
+
+#[test]
+fn weeks_are_those_of_iso_8601_and_months_those_of_the_zone() {
+    // The first of January 2027 is a Friday.
+    let (paper, _) = ledger("2026-12-31", &berlin());
+    let weeks = requests_by(&paper, GroupBy::Week, &berlin());
+    assert_eq!(
+        weeks,
+        [("2026-W53".to_owned(), 4 * 48), ("2027-W01".to_owned(), 48)]
+    );
+    let months = requests_by(&paper, GroupBy::Month, &berlin());
+    assert_eq!(
+        months,
+        [("2026-12".to_owned(), 48), ("2027-01".to_owned(), 4 * 48)]
+    );
+    let months = requests_by(&paper, GroupBy::Month, &TimeZone::UTC);
+    assert_eq!(
+        months,
+        [
+            ("2026-12".to_owned(), 50),
+            ("2027-01".to_owned(), 4 * 48 - 2)
+        ]
+    );
+}

@@ -6,7 +6,7 @@ use crate::proxy::downstream::connection::Socket;
 
 fn pair() -> (Peer, UnixStream) {
     let (own, app) = UnixStream::pair().expect("a pair");
-    (Peer::new(Socket::Unix(own)), app)
+    (Peer::new(Socket::Unix(own), None), app)
 }
 
 fn head() -> ResponseHeader {

@@ -9,7 +9,7 @@ async fn connected() -> (Peer, TcpStream) {
     let address = listener.local_addr().expect("an address");
     let app = TcpStream::connect(address).await.expect("a connection");
     let (accepted, _) = listener.accept().await.expect("the connection");
-    (Peer::new(Socket::Tcp(accepted)), app)
+    (Peer::new(Socket::Tcp(accepted), None), app)
 }
 
 /// The runtime hears of it once its events are taken.

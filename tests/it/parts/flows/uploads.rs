@@ -222,7 +222,7 @@ async fn an_upload_whose_app_leaves_in_the_middle_is_not_sent() {
         }
         turned_down += 2;
         eventually("both to be turned down", || async {
-            let counted = bursar.metric("bursar_requests_total", "code=\"400\"");
+            let counted = bursar.metric("bursar_requests_total", "status=\"400\"");
             (counted >= f64::from(turned_down)).then_some(())
         })
         .await;

@@ -10,7 +10,7 @@ use crate::proxy::downstream::connection::{Peer, Socket};
 async fn a_repeat_behind_an_unnoticed_hang_up_is_the_same_purchase() {
     let mut bench = Bench::new();
     let (app, ours) = UnixStream::pair().expect("a pair");
-    let peer = Peer::new(Socket::Unix(ours));
+    let peer = Peer::new(Socket::Unix(ours), None);
     let first = bench.lead(1);
     first.led_by(peer.probe());
 

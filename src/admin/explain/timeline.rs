@@ -1,14 +1,14 @@
-//! One entry, in the order in which it happened.
+//! One entry, in the order in which it happened: for `bursar explain` and the entry's page.
 //!
 //! Promise: one fact, one line, with its label at the left edge.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Display};
 
 use jiff::tz::TimeZone;
 
+use crate::admin::cells::{self, counted, seconds, tail};
 use crate::admin::explain::ExplainedEntry;
 use crate::calendar;
-use crate::cli::cells::{self, counted, seconds};
 use crate::ledger::entry::{
     Attempt, AttemptEnd, Closed, EntryId, KeyOrigin, Side, Stage, State, Timings,
 };
@@ -17,17 +17,17 @@ use crate::protocol::Escalated;
 use crate::screen::shown;
 
 /// Width of a label with its gap.
-const LABEL: usize = 14;
+pub const LABEL: usize = 14;
 
-/// Lines with a label each.
-#[derive(Default)]
-struct Facts(String);
+/// Facts with a label each; one without goes on with the fact before it.
+#[derive(Debug, Default)]
+pub struct Timeline(Vec<(&'static str, String)>);
 
 /// All that is kept of an entry.
-pub fn of(explained: &ExplainedEntry, zone: &TimeZone) -> String {
+pub fn of(explained: &ExplainedEntry, zone: &TimeZone) -> Timeline {
     let ExplainedEntry { entry, said } = explained;
     let at = |ms: u64| calendar::shown(ms, zone);
-    let mut facts = Facts::default();
+    let mut facts = Timeline::default();
     facts.add("entry", &entry.id.to_string());
     let zone_name = zone.iana_name().unwrap_or("local time");
     facts.add("began", &format!("{} ({zone_name})", at(entry.at_ms)));
@@ -41,6 +41,9 @@ pub fn of(explained: &ExplainedEntry, zone: &TimeZone) -> String {
             facts.add("", &format!("     {line}"));
         }
     }
+    if let Some(detail) = &entry.service_detail {
+        facts.add("refused with", detail);
+    }
     for (at, closed) in entry.closed.iter().enumerate() {
         facts.add(if at == 0 { "closed" } else { "" }, &closed_line(closed));
     }
@@ -49,6 +52,9 @@ pub fn of(explained: &ExplainedEntry, zone: &TimeZone) -> String {
     }
     if let Some(id) = &entry.request_id {
         facts.add("request id", id);
+    }
+    if let Some(id) = &entry.trace_id {
+        facts.add("trace", &id.to_string());
     }
     let answer = answer(entry);
     if !answer.is_empty() {
@@ -72,7 +78,7 @@ pub fn of(explained: &ExplainedEntry, zone: &TimeZone) -> String {
     if let Some(timings) = &entry.timings {
         facts.add("times", &times(timings));
     }
-    facts.0
+    facts
 }
 
 /// `settled`, `in doubt (no response)`.
@@ -105,6 +111,7 @@ fn key(entry: &EntryView) -> String {
         KeyOrigin::Minted => "minted by bursar".to_owned(),
         KeyOrigin::App => "the app's own".to_owned(),
         KeyOrigin::Adopted { from } => {
+            let from = tail(&from);
             format!("taken over from entry {from}, whose answer was not delivered")
         }
     };
@@ -119,7 +126,7 @@ fn key(entry: &EntryView) -> String {
     }
 }
 
-/// `after 0.200 s: 503, refused by the service, took 0.103 s`.
+/// `after 0.200 s: 429, refused by the service, took 0.103 s`.
 fn attempt_line(attempt: &Attempt) -> String {
     let began = match attempt.wait_ms {
         0 => "at once".to_owned(),
@@ -129,6 +136,9 @@ fn attempt_line(attempt: &Attempt) -> String {
     let end = match attempt.end {
         AttemptEnd::NotSent => "was not sent whole",
         AttemptEnd::NoHead => "sent, and no answer came",
+        AttemptEnd::Refused if attempt.status.is_some_and(|status| status >= 500) => {
+            "failed at the service"
+        }
         AttemptEnd::Refused => "refused by the service",
         AttemptEnd::Gateway => "answered by a gateway",
         AttemptEnd::Answered => "answered whole",
@@ -203,7 +213,7 @@ fn delivery(entry: &EntryView, adopted_by: &[EntryId]) -> Option<String> {
         DeliveryWord::Late => "an equal request of the app was given the answer later".to_owned(),
     }));
     if !adopted_by.is_empty() {
-        let heirs: Vec<String> = adopted_by.iter().map(ToString::to_string).collect();
+        let heirs: Vec<String> = adopted_by.iter().map(tail).collect();
         parts.push(format!("its key went on to entry {}", heirs.join(", ")));
     }
     (!parts.is_empty()).then(|| parts.join("; "))
@@ -257,11 +267,23 @@ fn times(timings: &Timings) -> String {
     )
 }
 
-// === impl Facts ===
+// === impl Timeline ===
 
-impl Facts {
-    fn add(&mut self, label: &str, fact: &str) {
-        // Writing into a string does not fail.
-        let _ = writeln!(self.0, "{label:<LABEL$}{}", shown(fact));
+impl Timeline {
+    pub fn facts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.iter().map(|(label, fact)| (*label, fact.as_str()))
+    }
+
+    fn add(&mut self, label: &'static str, fact: &str) {
+        self.0.push((label, fact.to_owned()));
+    }
+}
+
+impl Display for Timeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (label, fact) in self.facts() {
+            writeln!(f, "{label:<LABEL$}{}", shown(fact))?;
+        }
+        Ok(())
     }
 }

@@ -1,0 +1,151 @@
+//! `bursar doctor`: looks at everything that bursar stands on, and names for what is wrong the thing that mends it.
+//!
+//! Facts are gathered first (`facts`, from `ports`, `service` and `unit`), beside a running daemon or without one; each check
+//! is a row of a table (`checks`) that judges them.
+//!
+//! Promise: it buys nothing, writes nothing and starts nothing; what does not apply is skipped and fails
+//! nothing; exit code 0 only when no check fails. The only request to the service is a free GET.
+
+mod checks;
+mod facts;
+mod ports;
+mod service;
+mod unit;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use self::checks::{CHECKS, Check, Verdict};
+use self::facts::{Asked, Facts};
+use super::cells::counted;
+use super::error::CliError;
+use super::locate::SourceArgs;
+use super::output::{say, say_document};
+use super::runtime::block_on;
+use crate::config::Overrides;
+use crate::screen::shown;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Where no daemon runs: URL of the service [env: BURSAR_UPSTREAM]
+    #[arg(long, value_name = "URL")]
+    upstream: Option<String>,
+    /// Where no daemon runs: file with the organization's key [env: BURSAR_API_KEY_FILE, or the key in BURSAR_API_KEY]
+    #[arg(long, value_name = "FILE")]
+    api_key_file: Option<PathBuf>,
+    /// Where no daemon runs: address for apps; may be repeated
+    #[arg(long, value_name = "ADDR")]
+    listen: Vec<String>,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+/// `bursar doctor --json`.
+#[derive(Serialize)]
+struct Report {
+    /// No check fails.
+    passed: bool,
+    checks: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    check: &'static str,
+    /// What is wanted.
+    what: &'static str,
+    /// `pass`, `fail`, `skip`
+    verdict: &'static str,
+    found: String,
+    /// Of what fails.
+    remedy: Option<String>,
+}
+
+pub fn doctor(args: &Args) -> Result<(), CliError> {
+    let asked = Asked {
+        overrides: Overrides {
+            upstream: args.upstream.clone(),
+            api_key_file: args.api_key_file.clone(),
+            listen: args.listen.clone(),
+            ..args.source.ledger.overrides()
+        },
+        source: &args.source,
+    };
+    let facts = block_on(Facts::gather(&asked))?;
+    let report = Report::of(&facts);
+    if args.json {
+        say_document(&report)?;
+    } else {
+        say(report.text())?;
+    }
+    match report.passed {
+        true => Ok(()),
+        false => Err(CliError::Said),
+    }
+}
+
+// === impl Report ===
+
+impl Report {
+    fn of(facts: &Facts) -> Self {
+        let checks: Vec<Row> = CHECKS.iter().map(|check| Row::of(check, facts)).collect();
+        Self {
+            passed: checks.iter().all(|row| row.verdict != Verdict::FAIL),
+            checks,
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut lines: Vec<String> = self.checks.iter().map(Row::line).collect();
+        let count = |word| {
+            let rows = self.checks.iter();
+            rows.filter(|row| row.verdict == word).count()
+        };
+        let checks = counted(self.checks.len(), "check", "checks");
+        lines.push(format!(
+            "{checks}: {} passed, {} failed, {} skipped",
+            count(Verdict::PASS),
+            count(Verdict::FAIL),
+            count(Verdict::SKIP)
+        ));
+        lines.join("\n")
+    }
+}
+
+// === impl Row ===
+
+impl Row {
+    fn of(check: &Check, facts: &Facts) -> Self {
+        let verdict = check.look(facts);
+        let word = verdict.word();
+        let (found, remedy) = match verdict {
+            Verdict::Pass(found) | Verdict::Skip(found) => (found, None),
+            Verdict::Fail(found) => (found, Some(check.remedy.to_owned())),
+            Verdict::Treatable { found, remedy } => (found, Some(remedy)),
+        };
+        Self {
+            check: check.name,
+            what: check.what,
+            verdict: word,
+            found,
+            remedy,
+        }
+    }
+
+    /// One line, whatever was found.
+    fn line(&self) -> String {
+        let word = match self.verdict {
+            Verdict::FAIL => "FAIL",
+            word => word,
+        };
+        let remedy = self.remedy.as_ref();
+        let remedy = remedy.map_or_else(String::new, |remedy| format!(". Remedy: {remedy}"));
+        shown(&format!("{word}  {:<17}{}{remedy}", self.check, self.found)).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,518 @@
+//! The checks: what each looks at, when it fails, and what helps then. The table stands in docs/operations.md, too.
+//!
+//! Promise: a check judges facts and asks for nothing; what cannot be known is skipped, never passed.
+
+use std::time::Duration;
+
+use super::facts::{Configuration, Daemon, Facts, Place};
+use super::ports::Port;
+use super::service::{Clocks, Service};
+use super::unit::{ServiceUnit, Units};
+use crate::cli::cells::counted;
+use crate::config::{BaseUrl, ListenAddr};
+use crate::ledger::entry::AttemptEnd;
+use crate::ledger::query::{EntryView, ReceiptWord};
+use crate::protocol::receipt::ReceiptSource;
+use crate::protocol::routes::{ReceiptFrom, RouteTable};
+use crate::protocol::{Lane, Operation};
+
+/// How far two clocks may be apart, and how far ahead an entry may be.
+const CLOCK_SLACK_MS: u64 = 60_000;
+
+/// Less is too little for a ledger that is to grow.
+const FREE_BYTES_MIN: u64 = 256 << 20;
+
+/// A paid request waits for two commits.
+const COMMIT_MAX: Duration = Duration::from_millis(50);
+
+/// A stream that took longer is judged.
+const STREAM_MS_MIN: u64 = 2000;
+
+/// So many of the newest streams, and of the newest answers, are judged.
+const JUDGED: usize = 20;
+
+/// What came of a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Pass(String),
+    /// The table's remedy helps.
+    Fail(String),
+    /// This one does.
+    Treatable {
+        found: String,
+        remedy: String,
+    },
+    /// It does not apply, or cannot be known here.
+    Skip(String),
+}
+
+/// One row.
+pub struct Check {
+    pub name: &'static str,
+    pub what: &'static str,
+    pub remedy: &'static str,
+    judge: fn(&Facts) -> Verdict,
+}
+
+pub const CHECKS: [Check; 13] = [
+    Check {
+        name: "daemon",
+        what: "a daemon that has the ledger answers, and is not stopping",
+        remedy: "see `journalctl -u bursar`, or the log of `bursar run`, and start it again",
+        judge: daemon,
+    },
+    Check {
+        name: "configuration",
+        what: "flags, environment and file are without a mistake",
+        remedy: "`bursar check` prints every mistake with its line",
+        judge: configuration,
+    },
+    Check {
+        name: "state directory",
+        what: "the ledger's directory is private (0700), its user's, and can be written or made",
+        remedy: "give it back to bursar's user with mode 0700, or name another with --state-dir DIR",
+        judge: state_directory,
+    },
+    Check {
+        name: "port",
+        what: "the daemon answers at its addresses for apps; without a daemon its addresses are free",
+        remedy: "stop what has it, or name another address: [listen] proxy and admin, or --listen",
+        judge: port,
+    },
+    Check {
+        name: "unit",
+        what: "the system service, where it is installed, runs and has been read by systemd",
+        remedy: "`journalctl -u bursar -n 20` says why",
+        judge: unit,
+    },
+    Check {
+        name: "upstream",
+        what: "the service answers at base_url, with the scheme that stands there and a certificate that is trusted",
+        remedy: "correct [upstream] base_url, or the network between",
+        judge: upstream,
+    },
+    Check {
+        name: "self-reference",
+        what: "base_url is not an address of bursar's own",
+        remedy: "set [upstream] base_url to the service's address",
+        judge: self_reference,
+    },
+    Check {
+        name: "key",
+        what: "the service takes the organization's key, by one free GET; nothing is bought",
+        remedy: "`bursar key set` (with sudo for the system service) checks another one and writes it",
+        judge: key,
+    },
+    Check {
+        name: "clock",
+        what: "the clock is within a minute of the service's, and no entry of the ledger lies in the future",
+        remedy: "let the machine's clock be set: `timedatectl set-ntp true`",
+        judge: clock,
+    },
+    Check {
+        name: "disk",
+        what: "the ledger can be written, and 256 MiB are free beside it",
+        remedy: "make room where the ledger is, or move it (docs/operations.md); `bursar ledger compact` shortens it",
+        judge: disk,
+    },
+    Check {
+        name: "fsync",
+        what: "a commit of the running daemon's journal takes 50 ms or less on average; nothing is written for it",
+        remedy: "move the state directory to a faster disk; [ledger] durability = \"process\" does without fsync",
+        judge: fsync,
+    },
+    Check {
+        name: "streaming",
+        what: "of the last 20 streams that took over 2 s, half or more had their first byte within 90 % of their time",
+        remedy: "a hop before the service buffers: switch that off there (nginx: proxy_buffering off), or go around it",
+        judge: streaming,
+    },
+    Check {
+        name: "receipts",
+        what: "of the last 20 answers on routes that report a price, half or more had one that could be read",
+        remedy: "set service_name to the word in the service's X-…-Billed header; a hop before it must not take headers away",
+        judge: receipts,
+    },
+];
+
+fn daemon(facts: &Facts) -> Verdict {
+    match &facts.daemon {
+        Daemon::Runs(status, _) if status.draining => {
+            Verdict::Fail(format!("process {} is stopping", status.pid))
+        }
+        Daemon::Runs(status, at) => Verdict::Pass(format!(
+            "{} runs, process {}, asked at {at}",
+            status.version, status.pid
+        )),
+        Daemon::Silent(why) => Verdict::Fail(why.clone()),
+        Daemon::Hangs(pid) => Verdict::Treatable {
+            found: format!("process {pid} has the ledger, and does not answer"),
+            remedy: format!(
+                "`kill -CONT {pid}` where it is stopped; `kill -9 {pid}` ends it, and loses nothing that was billed"
+            ),
+        },
+        Daemon::None => {
+            Verdict::Skip("none answers; this is what the next one would find".to_owned())
+        }
+    }
+}
+
+fn configuration(facts: &Facts) -> Verdict {
+    match &facts.configuration {
+        Configuration::Sound(Some(path)) => Verdict::Pass(path.display().to_string()),
+        Configuration::Sound(None) => Verdict::Pass("no mistake".to_owned()),
+        Configuration::Unknown => {
+            Verdict::Skip("that of a daemon which was named by its address is not known".to_owned())
+        }
+        Configuration::Mistaken(lines) => {
+            let more = match lines.len() {
+                0 | 1 => String::new(),
+                count => format!(" (and {} more)", count - 1),
+            };
+            let first = lines.first().map(String::as_str).unwrap_or_default();
+            Verdict::Fail(format!("{first}{more}"))
+        }
+    }
+}
+
+fn state_directory(facts: &Facts) -> Verdict {
+    let path = facts.state_dir.display();
+    if facts.state_dir.as_os_str().is_empty() {
+        return Verdict::Skip("it is not known without a configuration".to_owned());
+    }
+    match &facts.place {
+        Place::Sound => Verdict::Pass(path.to_string()),
+        Place::ToBeMade => Verdict::Pass(format!("{path} will be made at the first start")),
+        Place::Unsound(why) => Verdict::Fail(why.clone()),
+        Place::Hidden => Verdict::Skip(format!("{path} may be looked at by its user: use sudo")),
+    }
+}
+
+fn port(facts: &Facts) -> Verdict {
+    let held_open = matches!(
+        facts.units,
+        Units::Known {
+            is_socket_open: true,
+            ..
+        }
+    );
+    let wrong = facts.ports.iter().find_map(|(address, port)| {
+        Some(match port {
+            Port::Answers | Port::Free | Port::Unknown(_) => return None,
+            // systemd has it for the service.
+            Port::Taken(_) if held_open => return None,
+            Port::Foreign => format!("what answers at {address} is not bursar"),
+            Port::Taken(who) => format!("{address} is taken by {who}"),
+            Port::Missing => format!("this machine has no address {address}"),
+            Port::Silent(why) => why.clone(),
+        })
+    });
+    if let Some(wrong) = wrong {
+        return Verdict::Fail(wrong);
+    }
+    let is_known = |(_, port): &&(ListenAddr, Port)| !matches!(port, Port::Unknown(_));
+    let known = facts.ports.iter().filter(is_known);
+    let known: Vec<String> = known.map(|(address, _)| address.to_string()).collect();
+    match (&facts.daemon, known.join(", ")) {
+        (_, known) if known.is_empty() => Verdict::Skip("no address of it can be tried".to_owned()),
+        (Daemon::Runs(status, _), known) if status.anonymous => Verdict::Pass(format!(
+            "{known}; any local process may spend there: `bursar app add NAME` ends that"
+        )),
+        (Daemon::Runs(..), known) => Verdict::Pass(format!("{known}; a token is needed")),
+        (_, known) if held_open => Verdict::Pass(format!("{known}: held open by bursar.socket")),
+        (_, known) => Verdict::Pass(format!("{known}: free")),
+    }
+}
+
+fn unit(facts: &Facts) -> Verdict {
+    let service = match &facts.units {
+        Units::NoSystemd => {
+            return Verdict::Skip("systemd did not start this machine".to_owned());
+        }
+        Units::Unknown(why) => return Verdict::Skip(why.clone()),
+        Units::Known { service, .. } => service,
+    };
+    let other_daemon = matches!(facts.daemon, Daemon::Runs(..));
+    judge_unit(service, other_daemon)
+}
+
+fn judge_unit(service: &ServiceUnit, other_daemon: bool) -> Verdict {
+    if !service.is_installed {
+        return Verdict::Skip("bursar is not installed as a service".to_owned());
+    }
+    let treatable = |found: &str, remedy: &str| Verdict::Treatable {
+        found: found.to_owned(),
+        remedy: remedy.to_owned(),
+    };
+    if service.needs_reload {
+        return treatable(
+            "its files are newer than what systemd has read",
+            "systemctl daemon-reload && systemctl restart bursar",
+        );
+    }
+    match (&*service.active, &*service.sub) {
+        ("failed", _) => Verdict::Fail(format!("it has failed: {}", service.result)),
+        ("activating", "auto-restart") => {
+            Verdict::Fail(format!("it starts in vain, every 5 s: {}", service.result))
+        }
+        ("inactive", _) if other_daemon => {
+            Verdict::Skip("installed and not started; another daemon answers".to_owned())
+        }
+        ("inactive", _) if !service.has_key => {
+            treatable("installed, and its key is not there", "sudo bursar key set")
+        }
+        ("inactive", _) => treatable(
+            "installed and not started",
+            "systemctl enable --now bursar.socket bursar-admin.socket bursar",
+        ),
+        (active, _) => Verdict::Pass(active.to_owned()),
+    }
+}
+
+fn upstream(facts: &Facts) -> Verdict {
+    let Some(base_url) = &facts.base_url else {
+        return Verdict::Skip("no service is known".to_owned());
+    };
+    let how = match base_url.tls {
+        true => "its certificate holds",
+        false => "unencrypted, on this machine",
+    };
+    match &facts.service {
+        Service::Took(_) | Service::Refuses(_) | Service::Answered(_) => {
+            Verdict::Pass(format!("{base_url} answers; {how}"))
+        }
+        Service::Unreached(why) => Verdict::Treatable {
+            found: format!("{base_url}: {why}"),
+            remedy: way_to(base_url, why).to_owned(),
+        },
+        Service::NoKey(_) => Verdict::Skip(format!("{base_url} is not asked without a key")),
+        Service::Unasked(why) => Verdict::Skip(format!("{base_url} was not asked: {why}")),
+    }
+}
+
+/// What helps where there was no answer, by how far it came.
+fn way_to(base_url: &BaseUrl, why: &str) -> &'static str {
+    if why.contains("speaks no TLS") {
+        return "correct [upstream] base_url: the port of the service's TLS, or http:// where it is on this machine";
+    }
+    if why.contains("TLS with") {
+        return "correct the name in [upstream] base_url, or name the service's own authority in ca_file";
+    }
+    if why.contains("does not resolve") {
+        return "correct the name in [upstream] base_url, or the machine's resolver";
+    }
+    if !base_url.tls && !why.contains("was not connected") {
+        return "what listens there does not speak plain HTTP: write https:// in [upstream] base_url";
+    }
+    "correct [upstream] base_url, start the service, or mend the network between"
+}
+
+fn self_reference(facts: &Facts) -> Verdict {
+    match (&facts.itself, &facts.base_url) {
+        (Some(why), _) => Verdict::Fail(why.clone()),
+        (None, Some(base_url)) => Verdict::Pass(format!("{base_url} is another address")),
+        (None, None) => Verdict::Skip("no service is known".to_owned()),
+    }
+}
+
+fn key(facts: &Facts) -> Verdict {
+    if let Daemon::Runs(status, _) = &facts.daemon
+        && status
+            .traffic
+            .held_back_by
+            .iter()
+            .any(|cause| cause == "key")
+    {
+        return Verdict::Fail("the service refuses it, and holds paid requests back".to_owned());
+    }
+    match &facts.service {
+        Service::Took(_) => Verdict::Pass("the service takes it".to_owned()),
+        Service::Refuses(why) => Verdict::Fail(why.clone()),
+        Service::NoKey(why) => Verdict::Fail(why.clone()),
+        Service::Answered(why) | Service::Unreached(why) | Service::Unasked(why) => {
+            Verdict::Skip(format!("not known: {why}"))
+        }
+    }
+}
+
+fn clock(facts: &Facts) -> Verdict {
+    let entries = facts.entries.as_deref().unwrap_or_default();
+    let newest_ms = entries.iter().map(|entry| entry.at_ms).max();
+    if let Some(ahead_ms) = newest_ms.and_then(|newest_ms| newest_ms.checked_sub(facts.now_ms))
+        && ahead_ms > CLOCK_SLACK_MS
+    {
+        return Verdict::Fail(format!(
+            "the ledger has an entry that lies {} s in the future",
+            ahead_ms / 1000
+        ));
+    }
+    match &facts.service {
+        Service::Took(Some(Clocks { service_ms, own_ms })) => {
+            let apart_ms = service_ms.abs_diff(*own_ms);
+            let apart = format!("{} s apart from the service's", apart_ms / 1000);
+            match apart_ms > CLOCK_SLACK_MS {
+                true => Verdict::Fail(apart),
+                false => Verdict::Pass(apart),
+            }
+        }
+        _ if newest_ms.is_some() => Verdict::Pass(
+            "no entry of the ledger lies ahead of it; the service's clock is not known".to_owned(),
+        ),
+        _ => Verdict::Skip("there is nothing to compare it with".to_owned()),
+    }
+}
+
+fn disk(facts: &Facts) -> Verdict {
+    if let Daemon::Runs(status, _) = &facts.daemon
+        && let Some(why) = &status.ledger.unavailable
+    {
+        return Verdict::Fail(format!("the ledger cannot be written: {why}"));
+    }
+    match &facts.free_bytes {
+        Ok(free) if *free < FREE_BYTES_MIN => Verdict::Fail(format!("{} MiB are free", free >> 20)),
+        Ok(free) => Verdict::Pass(format!("{} MiB are free", free >> 20)),
+        Err(why) => Verdict::Skip(why.clone()),
+    }
+}
+
+fn fsync(facts: &Facts) -> Verdict {
+    let Some(commits) = facts.commits else {
+        return Verdict::Skip("a running daemon knows it".to_owned());
+    };
+    let Some(average) = commits.took.checked_div(commits.count) else {
+        return Verdict::Skip("the daemon has committed nothing yet".to_owned());
+    };
+    let micros = average.as_micros();
+    let found = format!(
+        "{}.{:03} ms on average of {}",
+        micros / 1000,
+        micros % 1000,
+        counted(commits.count, "commit", "commits")
+    );
+    match average > COMMIT_MAX {
+        true => Verdict::Fail(found),
+        false => Verdict::Pass(found),
+    }
+}
+
+fn streaming(facts: &Facts) -> Verdict {
+    let entries = match &facts.entries {
+        Ok(entries) => entries,
+        Err(why) => return Verdict::Skip(why.clone()),
+    };
+    let streams = entries.iter().rev().filter_map(Stream::of).take(JUDGED);
+    let streams: Vec<Stream> = streams.collect();
+    let late = streams.iter().filter(|stream| stream.is_late()).count();
+    if streams.is_empty() {
+        return Verdict::Skip("there is no stream that took over 2 s".to_owned());
+    }
+    let found = format!(
+        "the first byte came behind 90 % of the time in {late} of the last {}",
+        counted(streams.len(), "stream over 2 s", "streams over 2 s")
+    );
+    // One that thought for long and had little to say is late, too; most are not.
+    match late * 2 > streams.len() {
+        true => Verdict::Fail(found),
+        false => Verdict::Pass(found),
+    }
+}
+
+/// When a stream began and ended, since its last attempt began.
+struct Stream {
+    first_byte_ms: u64,
+    took_ms: u64,
+}
+
+// === impl Stream ===
+
+impl Stream {
+    /// Of an entry that was streamed to its end, and took long enough to be judged.
+    fn of(entry: &EntryView) -> Option<Self> {
+        let timings = entry.timings?;
+        let last = entry.attempts.last()?;
+        // An agent turn that was bought whole, and streamed here.
+        let is_made_here =
+            entry.lane == Lane::Agent && entry.receipt_source == Some(ReceiptSource::Header);
+        let is_whole = entry.stream == Some(true) && last.end == AttemptEnd::Answered;
+        if !is_whole || is_made_here || last.took_ms < STREAM_MS_MIN {
+            return None;
+        }
+        // What waited for a place, or for another attempt, is no part of it.
+        let before_ms = timings.total_ms.saturating_sub(last.took_ms);
+        Some(Self {
+            first_byte_ms: timings.first_byte_ms?.saturating_sub(before_ms),
+            took_ms: last.took_ms,
+        })
+    }
+
+    fn is_late(&self) -> bool {
+        self.first_byte_ms.saturating_mul(10) > self.took_ms.saturating_mul(9)
+    }
+}
+
+fn receipts(facts: &Facts) -> Verdict {
+    let entries = match &facts.entries {
+        Ok(entries) => entries,
+        Err(why) => return Verdict::Skip(why.clone()),
+    };
+    let table = RouteTable::new(&[]);
+    let priced = |operation: Operation| {
+        let mut rows = table.rows().iter();
+        rows.any(|row| {
+            row.operation == operation
+                && matches!(
+                    row.receipt,
+                    ReceiptFrom::HeadersAndComments | ReceiptFrom::BodyCost
+                )
+        })
+    };
+    let is_answered = |entry: &&EntryView| {
+        let last = entry.attempts.last();
+        let is_stream_of_agent = entry.lane == Lane::Agent && entry.stream == Some(true);
+        last.is_some_and(|last| last.end == AttemptEnd::Answered)
+            && !is_stream_of_agent
+            && priced(entry.operation)
+    };
+    let answers = entries.iter().rev().filter(is_answered).take(JUDGED);
+    let answers: Vec<&EntryView> = answers.collect();
+    let is_reported = |entry: &&&EntryView| entry.receipt == ReceiptWord::Reported;
+    let reported = answers.iter().filter(is_reported).count();
+    if answers.is_empty() {
+        return Verdict::Skip("there is no paid answer yet".to_owned());
+    }
+    let found = format!(
+        "a price in {reported} of the last {}",
+        counted(answers.len(), "answer", "answers")
+    );
+    match reported * 2 < answers.len() {
+        true => Verdict::Fail(found),
+        false => Verdict::Pass(found),
+    }
+}
+
+// === impl Check ===
+
+impl Check {
+    pub fn look(&self, facts: &Facts) -> Verdict {
+        (self.judge)(facts)
+    }
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    pub const PASS: &'static str = "pass";
+    pub const FAIL: &'static str = "fail";
+    pub const SKIP: &'static str = "skip";
+
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Pass(_) => Self::PASS,
+            Self::Fail(_) | Self::Treatable { .. } => Self::FAIL,
+            Self::Skip(_) => Self::SKIP,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! The service, asked once with a free GET: by the running daemon, which has the key, or by this command.
+//!
+//! Promise: one question, which costs nothing; the key goes where the daemon's requests go, and nowhere else.
+
+use std::time::UNIX_EPOCH;
+
+use http::header::DATE;
+use http::{HeaderMap, StatusCode};
+
+use crate::admin::reconcile::Reconciliation;
+use crate::cli::client::Client;
+use crate::cli::daemon::{Question, ask};
+use crate::cli::error::CliError;
+use crate::clock::{SystemClock, millis};
+use crate::config::Config;
+use crate::proxy;
+use crate::proxy::own_call::{self, OwnCallError};
+
+/// What became of the question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// It answered, and took the key. With its clock, where it showed one.
+    Took(Option<Clocks>),
+    /// It answered, and refuses the key.
+    Refuses(String),
+    /// It answered something that shows nothing of the key.
+    Answered(String),
+    /// There was no answer.
+    Unreached(String),
+    /// It was not asked, and why.
+    Unasked(String),
+    /// There is no key to ask it with: what the configuration says.
+    NoKey(String),
+}
+
+/// Both clocks at one moment, Unix milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    pub service_ms: u64,
+    pub own_ms: u64,
+}
+
+/// Has the daemon ask: its key, its network and its authorities are those that count.
+pub async fn by_daemon(client: &Client) -> Service {
+    let asked: Result<Reconciliation, CliError> =
+        ask(client, &Question::new("/api/reconcile")).await;
+    match asked {
+        Ok(_) => Service::Took(None),
+        Err(CliError::Failed(words)) => as_said(words),
+        Err(error) => Service::Unasked(error.to_string()),
+    }
+}
+
+/// What the daemon says of a question that led to no figure. Words of another release are not known.
+fn as_said(words: String) -> Service {
+    let says = |part: &str| words.contains(part);
+    if says(own_call::KEY_REFUSED) {
+        return Service::Refuses(words);
+    }
+    // The document came, and lacks the figure that is compared.
+    if says("/v1/auto/metrics is ") || says("/v1/auto/metrics has ") {
+        return Service::Took(None);
+    }
+    if says("the service answered") {
+        return Service::Answered(words);
+    }
+    if says("the service was not reached") || says("the service did not answer") {
+        return Service::Unreached(words);
+    }
+    Service::Unasked(words)
+}
+
+/// Asks for the service's models with the configured key.
+pub async fn by_itself(config: Config) -> Service {
+    let authorities = match proxy::authorities(&config) {
+        Ok(authorities) => authorities,
+        Err(error) => return Service::Unasked(error.to_string()),
+    };
+    let clock = SystemClock::shared();
+    let answered = own_call::models(config, authorities, &clock).await;
+    let answer = match answered {
+        Ok(answer) => answer,
+        Err(error @ OwnCallError::Head) => return Service::Unasked(error.to_string()),
+        Err(error) => return Service::Unreached(error.to_string()),
+    };
+    match answer.status {
+        status if status.is_success() => {
+            let own_ms = clock.wall_ms();
+            let clocks = date_ms(&answer.headers);
+            Service::Took(clocks.map(|service_ms| Clocks { service_ms, own_ms }))
+        }
+        status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => Service::Refuses(format!(
+            "the service answered {}: {}",
+            status.as_u16(),
+            own_call::KEY_REFUSED
+        )),
+        status => Service::Answered(format!(
+            "the service answered {} to GET /v1/models",
+            status.as_u16()
+        )),
+    }
+}
+
+fn date_ms(headers: &HeaderMap) -> Option<u64> {
+    let text = headers.get(DATE)?.to_str().ok()?;
+    let date = httpdate::parse_http_date(text).ok()?;
+    date.duration_since(UNIX_EPOCH).ok().map(millis)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,27 @@
+use super::*;
+
+#[test]
+fn what_a_daemon_says_is_read_as_it_is_meant() {
+    let refused = format!("the service answered 401: {}", own_call::KEY_REFUSED);
+    type Means = fn(String) -> Service;
+    let table: [(&str, Means); 6] = [
+        (&refused, Service::Refuses),
+        (
+            "the service answered 404: it has no /v1/auto/metrics",
+            Service::Answered,
+        ),
+        (
+            "the service was not reached: TLS with x failed",
+            Service::Unreached,
+        ),
+        ("the service did not answer within 30 s", Service::Unreached),
+        ("too many questions at once; try again", Service::Unasked),
+        (
+            "the service's /v1/auto/metrics has no member \"spend\"; set [reconcile] spend_field",
+            |_| Service::Took(None),
+        ),
+    ];
+    for (words, wanted) in table {
+        assert_eq!(as_said(words.to_owned()), wanted(words.to_owned()));
+    }
+}
