@@ -148,7 +148,12 @@ fn heading(asked: &SpendQuestion) -> String {
 
 fn table(document: &SpendDocument) -> TextTable {
     let by = &document.by;
-    let mut titles: Vec<String> = by.iter().map(|by| by.as_str().replace('_', " ")).collect();
+    let title = |by: &GroupBy| {
+        // Of hours that are cut none could be recognised.
+        let mark = if by.is_of_calendar() { "=" } else { "" };
+        format!("{mark}{}", by.as_str().replace('_', " "))
+    };
+    let mut titles: Vec<String> = by.iter().map(title).collect();
     titles.push(
         ">requests|>billed|>in doubt|>unreported|>+saved against frontier|>^saved".to_owned(),
     );

@@ -176,3 +176,37 @@ fn without_a_period_there_are_several_rows_of_what_it_is_grouped_by() {
         assert_eq!(since_of(by), since, "{by:?}");
     }
 }
+
+#[test]
+fn on_a_narrow_screen_the_words_of_periods_stay_whole() {
+    let by = vec![GroupBy::Model, GroupBy::App, GroupBy::Hour];
+    let asked = SpendQuestion {
+        since_ms: None,
+        until_ms: None,
+        by: by.clone(),
+        zone: jiff::tz::TimeZone::UTC,
+    };
+    let words = [
+        "a-model-of-a-long-name",
+        "an-app-of-a-long-name",
+        "2026-11-26 09:00",
+    ];
+    let row = SpendRow {
+        labels: by.into_iter().zip(words.map(str::to_owned)).collect(),
+        ..row(GroupBy::App, "")
+    };
+    let spend = Spend {
+        rows: vec![row],
+        ..Spend::default()
+    };
+
+    let table = table(&SpendDocument::new(&asked, spend))
+        .laid_out(&Look::of_width(80))
+        .to_string();
+
+    assert!(table.contains("2026-11-26 09:00"), "{table}");
+    assert!(
+        table.lines().all(|line| line.chars().count() <= 80),
+        "{table}"
+    );
+}

@@ -137,7 +137,7 @@ struct Begun {
 
 impl GroupBy {
     /// A part of the calendar.
-    fn is_of_calendar(self) -> bool {
+    pub fn is_of_calendar(self) -> bool {
         matches!(self, Self::Hour | Self::Day | Self::Week | Self::Month)
     }
 }
