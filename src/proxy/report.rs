@@ -123,7 +123,6 @@ pub fn report(gateway: &Gateway, downstream: &Downstream, report: &Report<'_>) {
                 code = report.code.map(Code::as_str),
                 why = report.why,
                 detail = report.detail,
-                cause = report.cause.map(display),
                 attempts = report.attempts,
                 state = report.state.map(|state| state.word().as_str()),
                 billed_micro_usd = report.state.and_then(State::billed).map(|billed| billed.get()),
@@ -131,6 +130,8 @@ pub fn report(gateway: &Gateway, downstream: &Downstream, report: &Report<'_>) {
                 queue_ms = millis(measured.queue),
                 first_byte_ms = measured.first_byte.map(millis),
                 own_us = micros(measured.own),
+                // Last: it is many words, in no quotes.
+                cause = report.cause.map(display),
                 "request"
             )
         };
