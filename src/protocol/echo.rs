@@ -11,6 +11,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use zeroize::Zeroizing;
+
 /// Shortest run that counts.
 pub const RUN_BYTES: usize = 16;
 
@@ -167,14 +169,16 @@ impl Compared {
     fn hears(&mut self, other: &[u8]) {
         self.as_it_came.look(other);
         let mut reader = PlainReader::default();
-        let mut read = Vec::with_capacity(PIECE_BYTES + RUN_BYTES);
+        // A secret is compared, too.
+        let mut read = Zeroizing::new(Vec::with_capacity(PIECE_BYTES.min(other.len()) + RUN_BYTES));
         for piece in other.chunks(PIECE_BYTES) {
             for byte in piece {
                 reader.feed(*byte, &mut read);
             }
             self.as_it_reads.look(&read);
             // A run that ends in the next piece.
-            read.drain(..read.len().saturating_sub(RUN_BYTES - 1));
+            let known = read.len().saturating_sub(RUN_BYTES - 1);
+            read.drain(..known);
         }
         reader.finish(&mut read);
         self.as_it_reads.look(&read);

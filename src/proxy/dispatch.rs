@@ -372,9 +372,6 @@ impl Dispatch<'_> {
         };
         self.first_byte_at
             .get_or_insert(self.gateway.clock.monotonic());
-        if let Some(said) = &body {
-            self.quote(app, said).await;
-        }
         self.place.heard_refusal(&head, body.as_ref(), wall_ms);
         let ending = ending(body.as_ref());
         let end = self.retries.end_of(&ending);
@@ -383,6 +380,10 @@ impl Dispatch<'_> {
             answering.release(&app.settings.connections).await;
         } else {
             answering.abandon().await;
+        }
+        // Last: the time that it takes is bursar's own, and the service's connection is free meanwhile.
+        if let Some(said) = &body {
+            self.quote(app, said).await;
         }
         let otherwise = match body {
             Some(body) => DispatchOutcome::Whole { head, body },
@@ -396,11 +397,9 @@ impl Dispatch<'_> {
         if !self.settings.config.log.service_detail {
             return;
         }
-        let Settings { key, names, .. } = &*self.settings;
         let Outgoing { header, body, .. } = self.outgoing;
-        let asked = &app.downstream.head().headers;
-        let private = Private::of(header, body, asked, names);
-        let quoted = quoted::service_detail(key, said, private).await;
+        let private = Private::of(header, body, &app.downstream.head().headers);
+        let quoted = quoted::service_detail(&self.settings.key, said, private).await;
         // An answer without words does not take away what the one before it said.
         self.service_detail = quoted.or_else(|| self.service_detail.take());
     }

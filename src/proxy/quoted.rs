@@ -3,12 +3,12 @@
 //!
 //! Promise: one bounded line, in which no secret stands that bursar knows: the organization's key, in any spelling that
 //! the answer's own search knows ([`ApiKey::redacted_chunk`]), and tokens of bursar's form. Of what the service
-//! said, every run of 16 bytes or more that also stands in the request is left out ([`Echo`]), in bounded time
-//! whatever both hold.
+//! said, every run of 16 bytes or more that also stands in the key or in the request, its head included, is left out
+//! ([`Echo`]), in bounded time whatever both hold.
 
 use bytes::Bytes;
-use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderValue};
+use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use memchr::memmem;
 use pingora::http::RequestHeader;
 use tokio::task::spawn_blocking;
@@ -16,7 +16,6 @@ use tokio::task::spawn_blocking;
 use crate::config::{ApiKey, TOKEN_MARK};
 use crate::protocol::body::detail;
 use crate::protocol::echo::{Echo, STRUCK};
-use crate::protocol::names::{IDEMPOTENCY_KEY, ServiceNames};
 use crate::screen::shown;
 
 /// Longest quotation of the service, in characters.
@@ -33,7 +32,10 @@ const LOOKED_AT_BYTES: usize = 2 * QUOTED_BYTES_MAX;
 /// Of requests and answers beyond this size the comparison takes too long for a task that others wait behind.
 const AT_ONCE_BYTES: usize = 64 * 1024;
 
-/// What a request holds that is its app's alone: its body, and beside it the parts of its head that are no names.
+/// What every program writes into these is no secret, and a refusal may be about it.
+const NOT_PRIVATE: [HeaderName; 5] = [ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HOST, USER_AGENT];
+
+/// What a request holds that is its app's alone: its body, and beside it what its head may hold.
 pub struct Private {
     body: Bytes,
     parts: Vec<HeaderValue>,
@@ -76,6 +78,10 @@ fn quoted(key: &ApiKey, text: &str, private: Option<&Private>) -> String {
             echo.strike(at..at + TOKEN_MARK.len() + count);
         }
     }
+    // The service may cut it, mask a part of it, or write it in another case.
+    let header = key.header_value();
+    let secret = header.as_bytes().splitn(2, |byte| *byte == b' ').last();
+    echo.hears(secret.unwrap_or_default());
     if let Some(private) = private {
         private.is_heard_by(&mut echo);
     }
@@ -101,13 +107,16 @@ fn cut(text: &str, chars_max: usize) -> String {
 
 impl Private {
     /// Of a request as it was sent, and as its app's head has it.
-    pub fn of(sent: &RequestHeader, body: &Bytes, asked: &HeaderMap, names: &ServiceNames) -> Self {
-        let from_app = [asked.get(AUTHORIZATION)].into_iter();
-        let as_sent = [&IDEMPOTENCY_KEY, &names.session, &names.rte_query];
-        let as_sent = as_sent.map(|name| sent.headers.get(name));
+    pub fn of(sent: &RequestHeader, body: &Bytes, asked: &HeaderMap) -> Self {
+        let from_app = asked.get(AUTHORIZATION).into_iter();
+        let as_sent = sent.headers.iter();
+        let as_sent = as_sent.filter(|(name, _)| !NOT_PRIVATE.contains(name));
         Self {
             body: body.clone(),
-            parts: from_app.chain(as_sent).flatten().cloned().collect(),
+            parts: from_app
+                .chain(as_sent.map(|(_, value)| value))
+                .cloned()
+                .collect(),
             query: sent.uri.query().map(str::to_owned),
         }
     }

@@ -248,9 +248,14 @@ fn pattern(admitted: &Admitted) -> &str {
     }
 }
 
-/// The path of a request line, whatever form it has. A query is not the path's.
+/// The path of a request line, whatever form it has. A query is not the path's, nor is a fragment, and a user with a
+/// password before a host is nobody's to read.
 fn path(raw_head: &[u8]) -> Option<&[u8]> {
     let line = raw_head.split(|byte| *byte == b'\r').next()?;
     let target = line.split(|byte| *byte == b' ').nth(1)?;
-    target.split(|byte| *byte == b'?').next()
+    let path = target.split(|byte| matches!(byte, b'?' | b'#')).next()?;
+    match path.first() {
+        Some(b'/') => Some(path),
+        _ => path.rsplit(|byte| *byte == b'@').next(),
+    }
 }

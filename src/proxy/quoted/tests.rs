@@ -31,6 +31,11 @@ async fn a_quotation_holds_no_secret_and_nothing_of_the_request() {
             "key sk-org-\\u00301\\u0032345\\u0036789abcdef!".to_owned(),
             "key …!",
         ),
+        // Masked, cut short, cut off, shouted.
+        ("key sk-org-0123456789***".to_owned(), "key …***"),
+        ("key ***org-0123456789abcdef.".to_owned(), "key ***…."),
+        ("key sk-org-0123456789abc".to_owned(), "key …"),
+        (format!("key {}!", KEY.to_uppercase()), "key …!"),
         (format!("token {token}, {token}x"), "token …, …x"),
         (
             "token bursar_ and bursar_z".to_owned(),
@@ -49,6 +54,39 @@ async fn a_quotation_holds_no_secret_and_nothing_of_the_request() {
         assert_eq!(left.as_deref(), Some(*wanted), "{words}");
     }
     assert_eq!(said("", "").await, None);
+}
+
+/// Any header may hold a secret of the app's.
+#[tokio::test]
+async fn a_quotation_holds_nothing_of_the_requests_head_but_what_every_program_writes() {
+    let mut sent = RequestHeader::build("POST", b"/v1/x", None).unwrap();
+    let mut asked = HeaderMap::new();
+    let headers = [
+        ("x-vault-token", "hvs.CAESIJ-of-an-app", "…"),
+        ("idempotency-key", "an-apps-own-key-of-an-order", "…"),
+        (
+            "content-type",
+            "application/merge-patch+json",
+            "application/merge-patch+json",
+        ),
+        ("user-agent", "OpenAI/Python 1.99.9", "OpenAI/Python 1.99.9"),
+    ];
+    for (name, value, _) in headers {
+        sent.insert_header(name, value).unwrap();
+    }
+    asked.insert(
+        AUTHORIZATION,
+        HeaderValue::from_static("Bearer apps-token-of-34-letters"),
+    );
+    for (name, value, wanted) in headers
+        .into_iter()
+        .chain([("", "apps-token-of-34-letters", "…")])
+    {
+        let answer = serde_json::json!({ "detail": format!("no({value})") }).to_string();
+        let private = Private::of(&sent, &Bytes::new(), &asked);
+        let left = service_detail(&key(), &Bytes::from(answer), private).await;
+        assert_eq!(left, Some(format!("no({wanted})")), "{name}");
+    }
 }
 
 #[tokio::test]

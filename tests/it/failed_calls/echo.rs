@@ -18,6 +18,9 @@ const PROMPT: &str =
 /// The token of an operator's own making.
 const TOKEN: &str = "an-operators-own-token-of-39-characters";
 
+/// What an app sends to a gateway of its own, in a header that is none of bursar's.
+const IN_HEADER: &str = "hvs.a-token-of-another-program";
+
 /// How a refusal repeats what came: body as text, `Authorization` as it was sent.
 type Spelling = fn(&str, &str) -> String;
 
@@ -31,7 +34,7 @@ fn ascii(text: &str) -> String {
         .collect()
 }
 
-const SPELLINGS: [(&str, Spelling); 10] = [
+const SPELLINGS: [(&str, Spelling); 13] = [
     ("as it came", |body, _| {
         detail(&format!("cannot read {body}"))
     }),
@@ -58,6 +61,14 @@ const SPELLINGS: [(&str, Spelling); 10] = [
     ("with the key", |_, key| {
         detail(&format!("{key} may not {PROMPT}"))
     }),
+    ("with the key, masked", |_, key| {
+        let (most, _) = key.split_at(key.len() - 3);
+        detail(&format!("Incorrect API key provided: {most}***"))
+    }),
+    ("with the key in capitals", |_, key| {
+        detail(&format!("no: {}", key.to_uppercase()))
+    }),
+    ("with a header", |_, _| detail(&format!("no: {IN_HEADER}"))),
     ("behind much else", |body, key| {
         detail(&format!(
             "{}{key}{body}",
@@ -122,6 +133,7 @@ fn found(what: &str, text: &str) -> Vec<String> {
         PROMPT,
         KEY,
         TOKEN,
+        IN_HEADER,
         "\"messages\":[{\"role\":\"user\",\"content\":",
     ];
     let mut found = Vec::new();
@@ -163,7 +175,10 @@ async fn a_service_that_repeats_the_request_gets_none_of_it_into_log_or_ledger()
     for (name, _) in SPELLINGS {
         let mut app = bursar.daemon.connect().await;
         let authorization = format!("Bearer {TOKEN}");
-        let headers = [("Authorization", authorization.as_str())];
+        let headers = [
+            ("Authorization", authorization.as_str()),
+            ("X-Vault-Token", IN_HEADER),
+        ];
         app.send(request("POST", CHAT, &headers, &body)).await;
         let answer = app.answer().await;
         assert_eq!(answer.status, 400, "{name}: {}", answer.text());
