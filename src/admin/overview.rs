@@ -2,7 +2,7 @@
 //!
 //! Promise: a view of the status page costs the ledger nothing while figures are good that another view has read; it
 //! takes one of the turns to read, waits a bounded time for the figures, and is answered without them where they take
-//! longer: the next view has them. It holds up nothing that is written.
+//! longer: the next view has them. What is written waits for it only while the index adds these days up.
 
 use std::path::Path;
 use std::sync::Arc;
