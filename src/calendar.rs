@@ -133,6 +133,13 @@ pub fn last_days(at_ms: u64, count: u16, zone: &TimeZone) -> Option<Days> {
     })
 }
 
+/// The first week of the year of weeks that an instant lies in, `2026-W01`. It may begin in December, and the
+/// first days of January may lie in the year before.
+pub fn first_week(at_ms: u64, zone: &TimeZone) -> Option<String> {
+    let week = zoned(at_ms, zone)?.date().iso_week_date();
+    Some(format!("{:04}-W01", week.year()))
+}
+
 /// A zone as people read it, `Europe/Berlin (UTC+01:00)`: its difference may be another at another time.
 pub fn zone_shown(at_ms: u64, zone: &TimeZone) -> String {
     let name = zone.iana_name().unwrap_or("local time");

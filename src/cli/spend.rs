@@ -3,6 +3,8 @@
 //! Promise: the sums are the ledger's, in integers; entries in doubt and unreported ones are counted
 //! and never estimated.
 
+use jiff::tz::TimeZone;
+
 use super::arguments::{Form, FormArgs, word};
 use super::cells::{counted, seconds};
 use super::csv;
@@ -20,7 +22,8 @@ use crate::ledger::query::{GroupBy, SpendRow};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Start of the period: today, yesterday, "this month", "last week", 2026-01-31, 2026-01, 2026-W05,
-    /// 2026-01-31T08:00:00Z, or an age: 24h, 7d, 2w [default: today; by day this month, by week or month this year]
+    /// 2026-01-31T08:00:00Z, or an age: 24h, 7d, 2w [default: today; by day this month; by month this year;
+    /// by week the first week of this year]
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
     /// End of the period, not included [default: no end]
@@ -71,8 +74,9 @@ pub fn spend(args: &Args) -> Result<(), CliError> {
         if (is_long || zone.iana_name().is_none()) && matches!(source, Source::Daemon(_)) {
             source = args.source.find_files().await?;
         }
-        let since = args.since.as_deref().unwrap_or(since_of(&args.by));
-        let range = calendar::range(Some(since), args.until.as_deref(), now_ms, &zone)?;
+        let since = args.since.clone();
+        let since = since.unwrap_or_else(|| since_of(&args.by, now_ms, &zone));
+        let range = calendar::range(Some(&since), args.until.as_deref(), now_ms, &zone)?;
         let asked = SpendQuestion {
             since_ms: Some(range.since_ms),
             until_ms: args.until.as_ref().map(|_| range.until_ms),
@@ -122,15 +126,18 @@ fn group_by(typed: &str) -> Result<GroupBy, String> {
     word(GroupBy::ALL, typed)
 }
 
-/// Since when, where nothing is said: several rows of what it is grouped by.
-fn since_of(by: &[GroupBy]) -> &'static str {
+/// Since when, where nothing is said: several whole rows of what it is grouped by.
+fn since_of(by: &[GroupBy], now_ms: u64, zone: &TimeZone) -> String {
     let is_by = |one| by.contains(&one);
-    if is_by(GroupBy::Week) || is_by(GroupBy::Month) {
-        "this year"
+    let first_week = || calendar::first_week(now_ms, zone);
+    if is_by(GroupBy::Month) {
+        "this year".to_owned()
+    } else if is_by(GroupBy::Week) {
+        first_week().unwrap_or_else(|| "this year".to_owned())
     } else if is_by(GroupBy::Day) {
-        "this month"
+        "this month".to_owned()
     } else {
-        "today"
+        "today".to_owned()
     }
 }
 

@@ -163,18 +163,36 @@ fn a_narrow_table_keeps_the_sum_and_what_is_not_in_it() {
     ));
 }
 
+/// The first days of a year can lie in the last week of the one before, and the last ones in the first week of the
+/// one behind: a week of which only a part is summed would look cheaper than it was.
 #[test]
-fn without_a_period_there_are_several_rows_of_what_it_is_grouped_by() {
-    let rows = [
-        (&[GroupBy::App][..], "today"),
-        (&[GroupBy::App, GroupBy::Hour], "today"),
-        (&[GroupBy::Day, GroupBy::App], "this month"),
-        (&[GroupBy::Day, GroupBy::Week], "this year"),
-        (&[GroupBy::Month], "this year"),
+fn without_a_period_there_are_several_whole_rows_of_what_it_is_grouped_by() {
+    // 2026-11-26, 2026-01-01 (a Thursday), 2027-01-01 (a Friday), 2024-12-30 (a Monday).
+    let [late, first, friday, monday] = [
+        1_795_651_200_000,
+        1_767_225_600_000,
+        1_798_761_600_000,
+        1_735_516_800_000,
     ];
-    for (by, since) in rows {
-        assert_eq!(since_of(by), since, "{by:?}");
+    let rows = [
+        (&[GroupBy::App][..], late, "today"),
+        (&[GroupBy::App, GroupBy::Hour], late, "today"),
+        (&[GroupBy::Day, GroupBy::App], late, "this month"),
+        (&[GroupBy::Month], late, "this year"),
+        (&[GroupBy::Month, GroupBy::Week], late, "this year"),
+        (&[GroupBy::Day, GroupBy::Week], late, "2026-W01"),
+        (&[GroupBy::Week], first, "2026-W01"),
+        (&[GroupBy::Week], friday, "2026-W01"),
+        (&[GroupBy::Week], monday, "2025-W01"),
+    ];
+    for (by, now_ms, since) in rows {
+        assert_eq!(since_of(by, now_ms, &TimeZone::UTC), since, "{by:?}");
     }
+    let week = calendar::range(Some("2026-W01"), None, late, &TimeZone::UTC).unwrap();
+    assert_eq!(
+        calendar::shown(week.since_ms, &TimeZone::UTC),
+        "2025-12-29 00:00:00"
+    );
 }
 
 #[test]
