@@ -132,6 +132,26 @@ fn every_query_of_the_dashboard_heeds_the_chosen_instance() {
     }
 }
 
+/// No series says `escalated="true"` before the first one: the share is 0 then, and not "no data".
+#[test]
+fn the_share_of_what_never_happened_is_zero() {
+    let dashboard: Value = serde_json::from_str(&read("grafana/bursar.json")).expect("JSON");
+
+    let queries = queries(&dashboard);
+    let shares = queries
+        .iter()
+        .filter(|query| query.contains("escalated=\"true\""));
+    let shares: Vec<_> = shares.collect();
+    assert_eq!(shares.len(), 2);
+    for query in shares {
+        let (share, _) = query.split_once(") / sum").expect("a share");
+        assert!(
+            share.ends_with("or vector(0)") || share.contains(") or 0 * sum by (app) ("),
+            "{query}"
+        );
+    }
+}
+
 #[test]
 fn the_package_has_the_dashboard_where_its_provisioning_looks() {
     let manifest = read("Cargo.toml");
