@@ -32,6 +32,47 @@ const UNSEEN: [(char, char); 17] = [
     ('\u{e0000}', '\u{e0fff}'),
 ];
 
+/// What takes two columns of a terminal: wide characters of East Asia and pictures. Some narrow signs among them
+/// count as wide, so that no line is longer than it was reckoned.
+const WIDE: [(char, char); 12] = [
+    ('\u{1100}', '\u{115e}'),
+    ('\u{231a}', '\u{23f3}'),
+    ('\u{2600}', '\u{27bf}'),
+    ('\u{2b1b}', '\u{2b55}'),
+    ('\u{2e80}', '\u{a4cf}'),
+    ('\u{a960}', '\u{a97c}'),
+    ('\u{ac00}', '\u{d7a3}'),
+    ('\u{f900}', '\u{faff}'),
+    ('\u{fe10}', '\u{fe6f}'),
+    ('\u{ff01}', '\u{ffe6}'),
+    ('\u{16fe0}', '\u{1b2ff}'),
+    ('\u{1f000}', '\u{3fffd}'),
+];
+
+/// How many columns of a terminal a text takes, at most.
+pub fn columns(text: &str) -> usize {
+    text.chars().map(columns_of).sum()
+}
+
+/// The text, or as much of its beginning as fits, with a `…` behind it.
+pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
+    if columns(text) <= width {
+        return Cow::Borrowed(text);
+    }
+    let mut left = width.saturating_sub(1);
+    let kept = text.chars().take_while(|character| {
+        let rest = left.checked_sub(columns_of(*character));
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    });
+    Cow::Owned(kept.chain(['…']).collect())
+}
+
+fn columns_of(character: char) -> usize {
+    let is_listed = |(first, last): &(char, char)| (*first..=*last).contains(&character);
+    1 + usize::from(!character.is_ascii() && WIDE.iter().any(is_listed))
+}
+
 /// The text as a person may see it.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unseen) {

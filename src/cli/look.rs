@@ -9,6 +9,8 @@
 use std::fmt::Display;
 use std::io::{self, IsTerminal};
 
+use crate::screen::columns;
+
 /// Columns where there is no terminal that says how many it has.
 const WIDTH: usize = 80;
 
@@ -120,7 +122,7 @@ impl Look {
 }
 
 fn wrapped(line: &str, width: usize, indent: usize) -> String {
-    if line.chars().count() <= width {
+    if columns(line) <= width {
         return line.to_owned();
     }
     let (mut laid, mut column) = (String::with_capacity(line.len()), 0);
@@ -135,7 +137,7 @@ fn wrapped(line: &str, width: usize, indent: usize) -> String {
         letter == ' ' && !is_command
     });
     for (at, word) in words.enumerate() {
-        let length = word.chars().count();
+        let length = columns(word);
         if at > 0 && column + 1 + length > width && column > indent && length > 0 {
             laid.truncate(laid.trim_end_matches(' ').len());
             laid.push('\n');

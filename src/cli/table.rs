@@ -10,7 +10,7 @@
 use std::fmt;
 
 use super::look::{Ink, Look};
-use crate::screen::shown;
+use crate::screen::{columns, cut, shown};
 
 /// A table that is filled row by row.
 #[derive(Clone, Debug)]
@@ -190,7 +190,7 @@ impl TextTable {
         });
         for row in titles.into_iter().chain(cells) {
             for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.chars().count());
+                *width = (*width).max(columns(cell));
             }
         }
         widths
@@ -219,11 +219,9 @@ impl TextTable {
             if self.content(*at) == Content::Numbers {
                 return format!("{cell:>width$}");
             }
-            if cell.chars().count() > *width {
-                let kept = cell.chars().take(width.saturating_sub(1));
-                return kept.chain(['…']).collect();
-            }
-            format!("{cell:<width$}")
+            let cell = cut(cell, *width);
+            let gap = width.saturating_sub(columns(&cell));
+            format!("{cell}{:gap$}", "")
         });
         let line = cells.collect::<Vec<String>>().join(GAP);
         line.trim_end().to_owned()

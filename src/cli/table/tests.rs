@@ -73,6 +73,40 @@ fn listing() -> TextTable {
     table
 }
 
+/// A wide character of a model's name takes two columns of a terminal.
+#[test]
+fn a_line_with_wide_characters_is_no_longer_than_its_screen_and_lines_up() {
+    let mut table = TextTable::new("model|>billed");
+    table.row(["名前モデル".repeat(12).as_str(), "$0.000001"]);
+    table.row(["auto", "$0.000002"]);
+    for width in [80, 41] {
+        let text = table.laid_out(&Look::of_width(width));
+        let wide = |line: &str| {
+            line.chars()
+                .filter(|letter| ('\u{3000}'..'\u{a000}').contains(letter))
+                .count()
+        };
+        for line in text.lines() {
+            assert!(
+                line.chars().count() + wide(line) <= width,
+                "{width}\n{text}"
+            );
+            assert!(
+                line.ends_with("billed") || line.contains("$0.00000"),
+                "{text}"
+            );
+        }
+        let ends: Vec<usize> = text
+            .lines()
+            .map(|line| line.chars().count() + wide(line))
+            .collect();
+        assert!(
+            ends.windows(2).all(|two| two[0] == two[1]),
+            "{ends:?}\n{text}"
+        );
+    }
+}
+
 #[test]
 fn a_table_becomes_as_narrow_as_its_screen_and_no_number_is_cut() {
     let rows = [
