@@ -32,7 +32,7 @@ const FAILED_MS: u64 = 7 * DAY_MS;
 
 /// The status page.
 pub async fn status_page(admin: &Arc<Admin>, status: &StatusDocument) -> String {
-    let zone = TimeZone::system();
+    let zone = zone(admin);
     let asking = Arc::clone(admin);
     let asked = admin.figures.ask(|| async move { figures(&asking).await });
     let asked = timeout(PATIENCE, asked).await;
@@ -62,17 +62,18 @@ pub async fn entry_page(admin: &Arc<Admin>, id: &str) -> Result<Option<String>, 
     let found = read(admin, move |state_dir| find(state_dir, &id.to_string())).await?;
     let explanation = Explanation::new(&found).without_keys();
     let now_ms = admin.clock.wall_ms();
-    Ok(page::entry::render(
-        &explanation,
-        now_ms,
-        &TimeZone::system(),
-    ))
+    Ok(page::entry::render(&explanation, now_ms, &zone(admin)))
+}
+
+/// That of the caps, as in every command: "today" is the same day on the page, in `bursar spend` and below a cap.
+fn zone(admin: &Admin) -> TimeZone {
+    admin.config.load().caps.time_zone.clone()
 }
 
 /// One turn for all of it. An error is good for no time.
 async fn figures(admin: &Arc<Admin>) -> Result<Figures, String> {
     let at_ms = admin.clock.wall_ms();
-    let zone = TimeZone::system();
+    let zone = zone(admin);
     let days = calendar::last_days(at_ms, DAYS, &zone);
     let days = days.ok_or("The clock shows a time outside the calendar.")?;
     let asked = SpendQuestion {

@@ -19,6 +19,7 @@ use serde::Serialize;
 use self::checks::{CHECKS, Check, Verdict};
 use self::facts::{Asked, Facts};
 use super::cells::counted;
+use super::csv;
 use super::error::CliError;
 use super::locate::SourceArgs;
 use super::output::{say, say_document};
@@ -29,8 +30,11 @@ use crate::screen::shown;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Print one JSON object
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     json: bool,
+    /// Print comma-separated values with a header row
+    #[arg(long)]
+    csv: bool,
     /// Where no daemon runs: URL of the service [env: BURSAR_UPSTREAM]
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
@@ -64,6 +68,9 @@ struct Row {
     remedy: Option<String>,
 }
 
+/// Those of `--csv`.
+const COLUMNS: [&str; 5] = ["check", "what", "verdict", "found", "remedy"];
+
 pub fn doctor(args: &Args) -> Result<(), CliError> {
     let asked = Asked {
         overrides: Overrides {
@@ -76,10 +83,10 @@ pub fn doctor(args: &Args) -> Result<(), CliError> {
     };
     let facts = block_on(Facts::gather(&asked))?;
     let report = Report::of(&facts);
-    if args.json {
-        say_document(&report)?;
-    } else {
-        say(report.text())?;
+    match args {
+        Args { json: true, .. } => say_document(&report)?,
+        Args { csv: true, .. } => csv::say_documents(&COLUMNS, &report.checks)?,
+        _ => say(report.text())?,
     }
     match report.passed {
         true => Ok(()),

@@ -1,7 +1,7 @@
 //! `bursar top`: who spends at this moment, drawn again every two seconds.
 //!
 //! The screen is drawn over itself line by line: nothing of the terminal's modes is changed, so there is nothing
-//! that an end of any kind could leave behind. Behind a pipe, with `--once` or `--json`, it is one screen or document.
+//! that an end of any kind could leave behind. Behind a pipe, with `--once`, `--json` or `--csv`, it is one screen or document.
 //!
 //! Promise: no line is wider than 80 columns; amounts are the ledger's, in integers; what began in the last
 //! quarter of an hour is held in memory as a few figures an entry, and read from the ledger once.
@@ -16,6 +16,7 @@ use serde::Serialize;
 use tokio::signal::ctrl_c;
 
 use super::cells::{amount, counted, tail};
+use super::csv;
 use super::daemon::{Question, ask};
 use super::error::CliError;
 use super::locate::SourceArgs;
@@ -32,7 +33,7 @@ use crate::ledger::MicroUsdSum;
 use crate::ledger::entry::{EntryId, State};
 use crate::ledger::query::{EntryView, Filter, GroupBy};
 use crate::protocol::Escalated;
-use crate::screen::shown;
+use crate::screen::{self, shown};
 
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -49,6 +50,18 @@ const RECEIPTS: usize = 6;
 
 const COLUMNS: usize = 80;
 
+/// The members of an app's load, as columns.
+const LOAD: [&str; 8] = [
+    "app",
+    "today_micro_usd",
+    "last_minute_micro_usd",
+    "in_flight",
+    "ended",
+    "escalated",
+    "not_escalated",
+    "in_doubt",
+];
+
 /// From the upper left corner on; the first time over whatever stands there.
 const HOME: &str = "\x1b[H";
 const CLEAR: &str = "\x1b[2J\x1b[H";
@@ -61,8 +74,11 @@ pub struct Args {
     #[arg(long)]
     once: bool,
     /// Print one JSON object and end
-    #[arg(long)]
+    #[arg(long, conflicts_with = "csv")]
     json: bool,
+    /// Print a row of comma-separated values for each app, behind a header row, and end
+    #[arg(long)]
+    csv: bool,
     #[command(flatten)]
     source: SourceArgs,
 }
@@ -111,43 +127,50 @@ struct SeenEntry {
 }
 
 pub fn top(args: &Args) -> Result<(), CliError> {
-    let zone = TimeZone::system();
-    if args.once || args.json || !at_terminal() {
-        let (source, frame) = block_on(async {
-            let source = args.source.find().await?;
+    if args.once || args.json || args.csv || !at_terminal() {
+        let (source, zone, frame) = block_on(async {
+            let (source, zone) = found(args).await?;
             let frame = Watch::default().frame(&source, &zone).await?;
-            Ok::<_, CliError>((source, frame))
+            Ok::<_, CliError>((source, zone, frame))
         })?;
-        match args.json {
-            true => say_document(&frame)?,
-            false => say(frame.lines(&zone).join("\n"))?,
+        match args {
+            Args { json: true, .. } => say_document(&frame)?,
+            Args { csv: true, .. } => csv::say_documents(&LOAD, &frame.apps)?,
+            _ => say(frame.lines(&zone).join("\n"))?,
         }
         return source.must_be_daemon();
     }
-    block_on(live(args, &zone))
+    block_on(live(args))
+}
+
+/// What is asked, and the zone whose day "today" is: that of the caps, as in `bursar status`.
+async fn found(args: &Args) -> Result<(Source, TimeZone), CliError> {
+    let source = args.source.find().await?;
+    let zone = args.source.zone(&source, None).await?;
+    Ok((source, zone))
 }
 
 /// Draws until Ctrl-C. A daemon that goes away is waited for.
-async fn live(args: &Args, zone: &TimeZone) -> Result<(), CliError> {
+async fn live(args: &Args) -> Result<(), CliError> {
     let mut interrupted = std::pin::pin!(ctrl_c());
-    let (mut watch, mut begin, mut found) = (Watch::default(), CLEAR, None);
+    let (mut watch, mut begin, mut place) = (Watch::default(), CLEAR, None);
     loop {
         let drawing = async {
             // Once: what is said of the place it was found at is not said again.
-            let source = match found.take() {
-                Some(source) => source,
-                None => args.source.find().await?,
+            let (source, zone) = match place.take() {
+                Some(place) => place,
+                None => found(args).await?,
             };
-            let frame = watch.frame(&source, zone).await?;
-            found = Some(source);
-            Ok::<_, CliError>(frame)
+            let lines = watch.frame(&source, &zone).await?.lines(&zone);
+            place = Some((source, zone));
+            Ok::<_, CliError>(lines)
         };
-        let frame = tokio::select! {
-            frame = drawing => frame,
+        let lines = tokio::select! {
+            lines = drawing => lines,
             _ = &mut interrupted => return Ok(()),
         };
-        let lines = match frame {
-            Ok(frame) => frame.lines(zone),
+        let lines = match lines {
+            Ok(lines) => lines,
             Err(error) => {
                 // Perhaps another daemon with another ledger comes.
                 watch = Watch::default();
@@ -416,14 +439,9 @@ impl Frame {
     }
 }
 
-/// As a person may see it, in at most so many characters.
+/// As a person may see it, in at most so many columns.
 fn cut(text: &str, width: usize) -> String {
-    let text = shown(text);
-    if text.chars().count() <= width {
-        return text.into_owned();
-    }
-    let kept = text.chars().take(width.saturating_sub(1));
-    kept.chain(['…']).collect()
+    screen::cut(&shown(text), width).into_owned()
 }
 
 #[cfg(test)]

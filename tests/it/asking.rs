@@ -195,7 +195,7 @@ fn rows(text: &str) -> Vec<Vec<&str>> {
 #[tokio::test]
 async fn every_reading_command_has_comma_separated_values() {
     let asked = Asked::start().await;
-    let table: [(&[&str], &str, usize); 7] = [
+    let table: [(&[&str], &str, usize); 8] = [
         (
             &["spend", "--by", "operation,model"],
             "operation,model,requests,billed_micro_usd,",
@@ -205,6 +205,7 @@ async fn every_reading_command_has_comma_separated_values() {
         (&["explain", &asked.id], "id,seq,at,local_time,", 1),
         (&["caps"], "scope,period,limit_micro_usd,", 3),
         (&["app", "list"], "name,token,uids,", 1),
+        (&["top"], "app,today_micro_usd,last_minute_micro_usd,", 1),
         (&["status"], "name,value", 40),
         (&["ledger", "verify"], "name,value", 15),
     ];
@@ -219,6 +220,13 @@ async fn every_reading_command_has_comma_separated_values() {
         };
         assert!(is_count, "{words:?}: {text}");
     }
+    let checks = ["doctor", "--csv", "--state-dir", &asked.state];
+    let checks = command(&checks).output().await.expect("it runs");
+    let checks = String::from_utf8(checks.stdout).expect("UTF-8");
+    assert!(
+        checks.starts_with("check,what,verdict,found,remedy\ndaemon,"),
+        "{checks}"
+    );
     // An estimate over some answers does not stand beside the sum of all of them.
     let text = asked.said(&["spend", "--csv"]).await;
     let header = text.lines().next().expect("a header");
@@ -228,6 +236,30 @@ async fn every_reading_command_has_comma_separated_values() {
     assert_eq!(
         of_estimates.collect::<Vec<_>>(),
         ["compared_would_have_cost_micro_usd"]
+    );
+    asked.daemon.terminate().await;
+}
+
+/// "today" and the clock times are those of the caps on every screen.
+#[tokio::test]
+async fn the_live_screen_and_the_page_count_the_day_of_the_caps() {
+    let asked = Asked::start().await;
+    let zone = jiff::tz::TimeZone::get("Pacific/Kiritimati").expect("a zone");
+    let minute = || {
+        let now = jiff::Zoned::now().with_time_zone(zone.clone());
+        now.strftime("%Y-%m-%d %H:%M").to_string()
+    };
+    let before = minute();
+    let screen = asked.said(&["top", "--once"]).await;
+    assert!(
+        screen.contains(&before) || screen.contains(&minute()),
+        "not {before}:\n{screen}"
+    );
+    let page = asked.daemon.admin_page("/").await;
+    assert!(
+        page.text().contains("Times and days: Pacific/Kiritimati"),
+        "{}",
+        page.text()
     );
     asked.daemon.terminate().await;
 }
