@@ -166,6 +166,17 @@ impl ConfigErrors {
         errors.into_iter().map(|error| self.line(error)).collect()
     }
 
+    /// Those that stand on a line of the file, whatever flags and environment say beside it.
+    pub fn lines_of_file(&self) -> Vec<String> {
+        let errors = self
+            .errors
+            .iter()
+            .filter(|error| error.place.line.is_some());
+        let errors = errors.cloned().collect();
+        let path = self.path.clone();
+        Self { path, errors }.lines()
+    }
+
     fn line(&self, error: &ConfigError) -> String {
         let path = self.path.as_deref().map(Path::display);
         let ConfigError { place, message, .. } = error;

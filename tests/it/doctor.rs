@@ -151,7 +151,9 @@ async fn where_nothing_is_wrong_it_passes_and_buys_nothing() {
         ["--admin", &daemon.admin.to_string()],
     ] {
         let found = Found::of(&named).await;
-        found.must_be("pass", &["daemon", "receipts", "clock"]);
+        found.must_be("pass", &["daemon", "receipts"]);
+        // That no entry lies ahead of it says nothing of a clock that is wrong.
+        found.must_be("skip", &["clock"]);
         let is_named = named[0] == "--admin";
         let sound = &sound[usize::from(is_named)..];
         found.must_be("pass", sound);
@@ -166,6 +168,30 @@ async fn where_nothing_is_wrong_it_passes_and_buys_nothing() {
     let text = String::from_utf8(output.expect("it runs").stdout).expect("UTF-8");
     // One line each, and the count.
     assert_eq!(text.lines().count(), 14, "{text}");
+    daemon.terminate().await;
+}
+
+/// The next start, or a reload, would fail on it.
+#[tokio::test]
+async fn a_mistake_in_the_file_of_a_running_daemon_is_named() {
+    let sandbox = Sandbox::start().await;
+    let place = Place::new();
+    let state = place.path("state");
+    let daemon = Daemon::start(&sandbox.url(), std::path::Path::new(&state), &[]).await;
+    let config = place.path("edited.toml");
+    let named = ["--config", &config, "--state-dir", &state];
+    std::fs::write(&config, "[retry]\nattempts = 1\n").expect("a configuration");
+    Found::of(&named)
+        .await
+        .must_be("pass", &["daemon", "configuration"]);
+    let edited = "[upstream]\nbase_url = \"http://example.com\"\n";
+    std::fs::write(&config, edited).expect("a configuration");
+    let found = Found::of(&named).await;
+    found.must_be("pass", &["daemon"]);
+    found.must_fail(
+        "configuration",
+        &["edited.toml:2", "unencrypted", "bursar check"],
+    );
     daemon.terminate().await;
 }
 

@@ -187,11 +187,9 @@ impl Facts {
         let state_dir = PathBuf::from(&status.ledger.state_dir);
         Self {
             now_ms: SystemClock::shared().wall_ms(),
-            // The rest, keys and tokens, may be for the daemon's user alone.
-            configuration: match configured.whereabouts {
-                _ if is_named => Configuration::Unknown,
-                Ok(_) => Configuration::Sound(None),
-                Err(errors) => Configuration::Mistaken(errors.lines()),
+            configuration: match is_named {
+                true => Configuration::Unknown,
+                false => configured.beside(&state_dir),
             },
             itself: itself_in(base_url.as_ref(), &own),
             base_url,
@@ -291,6 +289,20 @@ impl Configured {
         }
     }
 
+    /// What the next start would find in the file. The running daemon may have got a service and a key by its flags;
+    /// files that the configuration names, those of tokens, may be for the daemon's user alone.
+    fn beside(&self, state_dir: &Path) -> Configuration {
+        let of_file = match (&self.whereabouts, &self.config) {
+            (Err(errors), _) => return Configuration::Mistaken(errors.lines()),
+            (Ok(_), Err(errors)) if is_own(state_dir) => errors.lines_of_file(),
+            (Ok(_), _) => Vec::new(),
+        };
+        match of_file.is_empty() {
+            true => Configuration::Sound(None),
+            false => Configuration::Mistaken(of_file),
+        }
+    }
+
     fn has_ledger(&self) -> bool {
         let place = self.whereabouts.as_ref().ok();
         place.is_some_and(|place| place.state_dir.join("journal").exists())
@@ -310,6 +322,11 @@ fn itself_in(base_url: Option<&BaseUrl>, own: &[ListenAddr]) -> Option<String> {
     found
         .err()
         .map(|_| format!("{base_url} leads to an address of bursar's own"))
+}
+
+fn is_own(state_dir: &Path) -> bool {
+    let found = std::fs::metadata(state_dir);
+    found.is_ok_and(|found| found.uid() == geteuid().as_raw())
 }
 
 /// The process that has the ledger.
