@@ -225,9 +225,14 @@ impl Screen {
         let billed = total.billed_micro_usd;
         lines.push(("today", format!("{billed} over {requests}{unknown}")));
         for frozen in &self.caps.frozen {
-            let app = frozen.app.as_deref().unwrap_or("all apps");
             let since = calendar::shown(frozen.since_ms, zone);
-            lines.push(("FROZEN", format!("{app}, since {since}: bursar thaw")));
+            lines.push((
+                "FROZEN",
+                match &frozen.app {
+                    Some(app) => format!("{app}, since {since}: bursar thaw {app}"),
+                    None => format!("all apps, since {since}: bursar thaw"),
+                },
+            ));
         }
         for cap in &self.caps.caps {
             lines.push(("cap", cap_line(cap)));

@@ -4,6 +4,7 @@ use clap::Parser;
 
 use super::*;
 use crate::admin::documents::{LedgerStatus, sample};
+use crate::caps::FrozenView;
 
 /// What is wrong with a daemon.
 type Trouble = fn(&mut StatusDocument);
@@ -94,6 +95,27 @@ fn the_address_to_paste_is_a_port_with_the_path_of_its_routes() {
         "{text}"
     );
     assert_eq!(screen(None).line(), "$0.000000 today, no daemon answers");
+}
+
+/// `bursar thaw` without a name leaves frozen what was frozen by name.
+#[test]
+fn a_freeze_is_shown_with_the_command_that_ends_it() {
+    for (app, wanted) in [
+        (None, "all apps, since 1970-01-01 00:00:00: bursar thaw"),
+        (
+            Some("nightly"),
+            "nightly, since 1970-01-01 00:00:00: bursar thaw nightly",
+        ),
+    ] {
+        let mut screen = screen(Some(daemon()));
+        screen.caps.frozen = vec![FrozenView {
+            app: app.map(str::to_owned),
+            since_ms: 0,
+            by: "user 0".to_owned(),
+        }];
+        let text = screen.text(None, &TimeZone::UTC, &Look::unlimited());
+        assert!(text.lines().any(|line| line.ends_with(wanted)), "{text}");
+    }
 }
 
 #[test]
