@@ -196,6 +196,11 @@ fn port(facts: &Facts) -> Verdict {
             ..
         }
     );
+    if let Daemon::Hangs(pid) = facts.daemon
+        && facts.ports.iter().any(|(_, port)| port.is_of(pid))
+    {
+        return Verdict::Skip(format!("process {pid} has them, and does not answer"));
+    }
     let wrong = facts.ports.iter().find_map(|(address, port)| {
         Some(match port {
             Port::Answers | Port::Free | Port::Unknown(_) => return None,

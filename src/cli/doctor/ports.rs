@@ -37,6 +37,13 @@ pub enum Port {
     Silent(String),
 }
 
+impl Port {
+    /// It is taken by this process.
+    pub fn is_of(&self, pid: u32) -> bool {
+        matches!(self, Self::Taken(who) if who.starts_with(&format!("process {pid} (")))
+    }
+}
+
 /// An address of a running daemon.
 pub async fn of_daemon(address: &ListenAddr) -> Port {
     let client = Client::new(address.clone()).answering_within(ANSWER_DEADLINE);

@@ -286,7 +286,7 @@ fn each_thing_that_is_wrong_fails_its_check_and_no_other() {
 
 #[test]
 fn what_does_not_apply_is_skipped() {
-    let table: [(&str, Change); 15] = [
+    let table: [(&str, Change); 17] = [
         ("daemon", |facts| facts.daemon = Daemon::None),
         ("configuration", |facts| {
             facts.configuration = Configuration::Unknown;
@@ -294,6 +294,11 @@ fn what_does_not_apply_is_skipped() {
         ("state directory", |facts| facts.place = Place::Hidden),
         ("state directory", |facts| facts.state_dir = PathBuf::new()),
         ("port", |facts| facts.ports.clear()),
+        ("port", |facts| {
+            facts.daemon = Daemon::Hangs(7);
+            facts.ports[0].1 = Port::Taken("process 7 (bursar)".to_owned());
+        }),
+        ("clock", |facts| facts.service = Service::Took(None)),
         ("unit", |facts| facts.units = Units::NoSystemd),
         ("unit", |facts| {
             change_unit(facts, |unit| unit.is_installed = false)
