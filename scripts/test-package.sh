@@ -106,6 +106,9 @@ exec curl -sS -o /dev/null -w '%{http_code}\n' --max-time 30 http://127.0.0.1:83
 ASK
 must "200" sh /srv/ask
 must "nightly" bursar spend --by app
+must "nightly" bursar top --once
+# The daemon's own line of each check; no check fails for a service that was installed by its package.
+must "pass  unit" bursar doctor
 must "" test -s /usr/share/bursar/grafana/bursar.json -a -s /usr/share/bursar/grafana/alerts.yml
 
 say "an upgrade refuses nobody, and the ledger is kept"
@@ -130,6 +133,10 @@ say "a reload with a bad file fails, and says why"
 must "" sh -c 'cp /etc/bursar/config.toml /srv/config.toml && echo "nonsense = 1" >>/etc/bursar/config.toml'
 must_not systemctl reload bursar.service
 must "nonsense" sh -c 'journalctl --no-pager -u bursar.service | tail -n 20'
+# Lines have their priority: the refusal is among the warnings, and the answers are not.
+must "nonsense" journalctl --no-pager -p warning -u bursar.service
+must_not sh -c 'journalctl --no-pager -p warning -u bursar.service | grep status=200'
+must "status=200" sh -c 'journalctl --no-pager -u bursar.service | grep status=200 | tail -n 1'
 must "" cp /srv/config.toml /etc/bursar/config.toml
 must "" systemctl reload bursar.service
 
