@@ -4,6 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use bursar::calendar;
+use bursar::clock::SystemClock;
 use serde_json::Value;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -244,10 +246,10 @@ async fn every_reading_command_has_comma_separated_values() {
 #[tokio::test]
 async fn the_live_screen_and_the_page_count_the_day_of_the_caps() {
     let asked = Asked::start().await;
-    let zone = jiff::tz::TimeZone::get("Pacific/Kiritimati").expect("a zone");
+    let zone = calendar::zone(Some("Pacific/Kiritimati")).expect("a zone");
     let minute = || {
-        let now = jiff::Zoned::now().with_time_zone(zone.clone());
-        now.strftime("%Y-%m-%d %H:%M").to_string()
+        let now = calendar::shown(SystemClock::shared().wall_ms(), &zone);
+        now[.."2026-01-31 08:00".len()].to_owned()
     };
     let before = minute();
     let screen = asked.said(&["top", "--once"]).await;
