@@ -26,7 +26,7 @@ pub enum WhenError {
 
 /// Calendar days that follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Days {
+pub struct LastDays {
     /// Their dates, `2026-01-31`, oldest first.
     pub names: Vec<String>,
     /// The beginning of the first.
@@ -118,7 +118,7 @@ pub fn midnight_ms(at_ms: u64, zone: &TimeZone) -> Option<u64> {
 }
 
 /// So many days, the last of which an instant lies in.
-pub fn last_days(at_ms: u64, count: u16, zone: &TimeZone) -> Option<Days> {
+pub fn last_days(at_ms: u64, count: u16, zone: &TimeZone) -> Option<LastDays> {
     let last = zoned(at_ms, zone)?.date();
     let back = i32::from(count.saturating_sub(1));
     let dates: Option<Vec<Date>> = (0..=back)
@@ -127,7 +127,7 @@ pub fn last_days(at_ms: u64, count: u16, zone: &TimeZone) -> Option<Days> {
         .collect();
     let dates = dates?;
     let since = midnight(*dates.first()?, zone)?;
-    Some(Days {
+    Some(LastDays {
         names: dates.iter().map(Date::to_string).collect(),
         since_ms: u64::try_from(since.as_millisecond()).unwrap_or(0),
     })

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::documents::{ReceiptsDocument, SpendDocument, SpendQuestion, StatusDocument};
 use super::explain::Explanation;
 use super::failure::Failure;
-use super::page::{self, DAYS, Figures, PROBLEMS_SHOWN, PageView, RECEIPTS_SHOWN, SpendFigure};
+use super::page::{self, DAYS, PROBLEMS_SHOWN, PageFigures, PageView, RECEIPTS_SHOWN, SpendFigure};
 use super::reading::read;
 use super::shared::Admin;
 use crate::calendar;
@@ -71,7 +71,7 @@ fn zone(admin: &Admin) -> TimeZone {
 }
 
 /// One turn for all of it. An error is good for no time.
-async fn figures(admin: &Arc<Admin>) -> Result<Figures, String> {
+async fn figures(admin: &Arc<Admin>) -> Result<PageFigures, String> {
     let at_ms = admin.clock.wall_ms();
     let zone = zone(admin);
     let days = calendar::last_days(at_ms, DAYS, &zone);
@@ -96,7 +96,7 @@ async fn figures(admin: &Arc<Admin>) -> Result<Figures, String> {
                 state_dir,
             )
         };
-        Ok(Figures {
+        Ok(PageFigures {
             at_ms,
             spend: spend(&ledger, &asked),
             receipts: newest(

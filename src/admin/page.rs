@@ -22,7 +22,7 @@ use self::sums::{AppSums, Spent, WindowSums, Windows};
 use super::cells;
 use super::documents::{EntryDocument, ReceiptsDocument, SpendDocument, StatusDocument};
 use super::explain::doubt;
-use crate::calendar::{self, Days};
+use crate::calendar::{self, LastDays};
 use crate::caps::{CapView, CapsView};
 use crate::ledger::entry::AttemptEnd;
 use crate::ledger::query::EntryView;
@@ -54,9 +54,9 @@ const COLOURS: usize = 5;
 
 /// What the page shows of the ledger's files, read at one moment.
 #[derive(Debug)]
-pub struct Figures {
+pub struct PageFigures {
     pub at_ms: u64,
-    pub days: Days,
+    pub days: LastDays,
     pub spend: SpendFigure,
     /// Newest last, here and in the next two.
     pub receipts: Result<ReceiptsDocument, String>,
@@ -85,12 +85,12 @@ pub struct PageView<'a> {
     /// `None` while the journal is added up.
     pub totals: Option<&'a Totals>,
     /// Or why they are not there.
-    pub figures: Result<&'a Figures, &'a str>,
+    pub figures: Result<&'a PageFigures, &'a str>,
 }
 
 /// How long figures are good: a twentieth of one processor at most goes into them, however long they take and however
 /// many look at the page.
-pub fn figures_good_for(figures: &Result<Figures, String>, took: Duration) -> Duration {
+pub fn figures_good_for(figures: &Result<PageFigures, String>, took: Duration) -> Duration {
     const LEAST: Duration = Duration::from_secs(2);
     match figures {
         Ok(_) => took.saturating_mul(20).max(LEAST),
@@ -270,7 +270,7 @@ fn by_app(html: &mut Html, spent: &Spent, days: &[String]) {
     );
 }
 
-fn of_ledger(html: &mut Html, figures: &Figures, zone: &TimeZone) {
+fn of_ledger(html: &mut Html, figures: &PageFigures, zone: &TimeZone) {
     let at = |entry: &EntryView| Field::number(calendar::shown(entry.at_ms, zone));
     html.section("receipts", "Last receipts", |html| {
         let row = |entry: &EntryView| {

@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use super::failure::{Reconciled, reconciled_good_for};
 use super::once::OnceAWhile;
-use super::page::{Figures, figures_good_for};
+use super::page::{PageFigures, figures_good_for};
 use crate::apps::Apps;
 use crate::caps::Caps;
 use crate::clock::SharedClock;
@@ -64,7 +64,7 @@ pub struct Admin {
     /// The ledger beside the service's figure, for readers.
     pub(super) reconciled: OnceAWhile<Reconciled>,
     /// What the status page shows of the ledger, for all that look at it.
-    pub(super) figures: OnceAWhile<Result<Figures, String>>,
+    pub(super) figures: OnceAWhile<Result<PageFigures, String>>,
     pub(super) started_ms: u64,
     pub(super) draining: AtomicBool,
     pub(super) places: Places,

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use self::checks::{CHECKS, Check, Verdict};
-use self::facts::{Asked, Facts};
+use self::checks::{CHECKS, CheckVerdict, DoctorCheck};
+use self::facts::{DoctorSources, Facts};
 use super::cells::counted;
 use super::csv;
 use super::error::CliError;
@@ -50,14 +50,14 @@ pub struct Args {
 
 /// `bursar doctor --json`.
 #[derive(Serialize)]
-struct Report {
+struct DoctorDocument {
     /// No check fails.
     passed: bool,
-    checks: Vec<Row>,
+    checks: Vec<CheckDocument>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct CheckDocument {
     check: &'static str,
     /// What is wanted.
     what: &'static str,
@@ -72,7 +72,7 @@ struct Row {
 const COLUMNS: [&str; 5] = ["check", "what", "verdict", "found", "remedy"];
 
 pub fn doctor(args: &Args) -> Result<(), CliError> {
-    let asked = Asked {
+    let asked = DoctorSources {
         overrides: Overrides {
             upstream: args.upstream.clone(),
             api_key_file: args.api_key_file.clone(),
@@ -82,7 +82,7 @@ pub fn doctor(args: &Args) -> Result<(), CliError> {
         source: &args.source,
     };
     let facts = block_on(Facts::gather(&asked))?;
-    let report = Report::of(&facts);
+    let report = DoctorDocument::of(&facts);
     match args {
         Args { json: true, .. } => say_document(&report)?,
         Args { csv: true, .. } => csv::say_documents(&COLUMNS, &report.checks)?,
@@ -94,19 +94,22 @@ pub fn doctor(args: &Args) -> Result<(), CliError> {
     }
 }
 
-// === impl Report ===
+// === impl DoctorDocument ===
 
-impl Report {
+impl DoctorDocument {
     fn of(facts: &Facts) -> Self {
-        let checks: Vec<Row> = CHECKS.iter().map(|check| Row::of(check, facts)).collect();
+        let checks: Vec<CheckDocument> = CHECKS
+            .iter()
+            .map(|check| CheckDocument::of(check, facts))
+            .collect();
         Self {
-            passed: checks.iter().all(|row| row.verdict != Verdict::FAIL),
+            passed: checks.iter().all(|row| row.verdict != CheckVerdict::FAIL),
             checks,
         }
     }
 
     fn text(&self) -> String {
-        let mut lines: Vec<String> = self.checks.iter().map(Row::line).collect();
+        let mut lines: Vec<String> = self.checks.iter().map(CheckDocument::line).collect();
         let count = |word| {
             let rows = self.checks.iter();
             rows.filter(|row| row.verdict == word).count()
@@ -114,24 +117,24 @@ impl Report {
         let checks = counted(self.checks.len(), "check", "checks");
         lines.push(format!(
             "{checks}: {} passed, {} failed, {} skipped",
-            count(Verdict::PASS),
-            count(Verdict::FAIL),
-            count(Verdict::SKIP)
+            count(CheckVerdict::PASS),
+            count(CheckVerdict::FAIL),
+            count(CheckVerdict::SKIP)
         ));
         lines.join("\n")
     }
 }
 
-// === impl Row ===
+// === impl CheckDocument ===
 
-impl Row {
-    fn of(check: &Check, facts: &Facts) -> Self {
+impl CheckDocument {
+    fn of(check: &DoctorCheck, facts: &Facts) -> Self {
         let verdict = check.look(facts);
         let word = verdict.word();
         let (found, remedy) = match verdict {
-            Verdict::Pass(found) | Verdict::Skip(found) => (found, None),
-            Verdict::Fail(found) => (found, Some(check.remedy.to_owned())),
-            Verdict::Treatable { found, remedy } => (found, Some(remedy)),
+            CheckVerdict::Pass(found) | CheckVerdict::Skip(found) => (found, None),
+            CheckVerdict::Fail(found) => (found, Some(check.remedy.to_owned())),
+            CheckVerdict::Treatable { found, remedy } => (found, Some(remedy)),
         };
         Self {
             check: check.name,
@@ -145,7 +148,7 @@ impl Row {
     /// One line, whatever was found.
     fn line(&self) -> String {
         let word = match self.verdict {
-            Verdict::FAIL => "FAIL",
+            CheckVerdict::FAIL => "FAIL",
             word => word,
         };
         let remedy = self.remedy.as_ref();

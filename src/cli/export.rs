@@ -15,7 +15,7 @@ use super::arguments::state_word;
 use super::csv;
 use super::entry_csv;
 use super::error::CliError;
-use super::focus::{self, Counts, Parties};
+use super::focus::{self, FocusCounts, Parties};
 use super::locate::SourceArgs;
 use super::output::remark;
 use super::runtime::block_on;
@@ -74,7 +74,7 @@ struct Export<'a> {
     source: Source,
     filter: Filter,
     zone: TimeZone,
-    counts: Counts,
+    counts: FocusCounts,
 }
 
 pub fn export(args: &Args) -> Result<(), CliError> {
@@ -112,7 +112,7 @@ pub fn export(args: &Args) -> Result<(), CliError> {
         source,
         filter,
         zone,
-        counts: Counts::new(compacted_ms),
+        counts: FocusCounts::new(compacted_ms),
     };
     match &args.output {
         None => export.write_whole(io::stdout().lock())?,

@@ -30,7 +30,7 @@ pub struct Parties {
 
 /// What became of the entries: the document beside the rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct FocusCounts {
     rows: u64,
     billed_micro_usd: MicroUsdSum,
     /// No rows: what they cost is not known.
@@ -217,9 +217,9 @@ fn tags(entry: &EntryView) -> String {
     Value::Object(tags.collect::<Map<_, _>>()).to_string()
 }
 
-// === impl Counts ===
+// === impl FocusCounts ===
 
-impl Counts {
+impl FocusCounts {
     /// `compacted_ms`: entries from before then are only in sums.
     pub fn new(compacted_ms: Option<u64>) -> Self {
         Self {

@@ -68,7 +68,7 @@ pub struct EnvArgs {
 
 /// The figures of both.
 #[derive(Serialize)]
-struct Screen {
+struct StatusScreen {
     /// `None`: no daemon answers.
     daemon: Option<StatusDocument>,
     today: SpendDocument,
@@ -79,7 +79,7 @@ struct Screen {
 #[derive(Serialize)]
 struct Whole<'a> {
     #[serde(flatten)]
-    screen: &'a Screen,
+    screen: &'a StatusScreen,
     /// The newest request of today that failed or whose price is in doubt.
     last_problem: Option<EntryDocument>,
 }
@@ -88,7 +88,7 @@ pub fn status(args: &StatusArgs) -> Result<(), CliError> {
     let (source, zone, screen, last) = block_on(async {
         let source = args.source.find().await?;
         let zone = args.source.zone(&source, None).await?;
-        let screen = Screen::read(&source, &args.source, &zone).await?;
+        let screen = StatusScreen::read(&source, &args.source, &zone).await?;
         let last = last_problem(&source, &zone).await?;
         Ok::<_, CliError>((source, zone, screen, last))
     })?;
@@ -109,7 +109,7 @@ pub fn line(args: &LineArgs) -> Result<(), CliError> {
         let read = async {
             let source = args.source.find().await?;
             let zone = args.source.zone(&source, None).await?;
-            Screen::read(&source, &args.source, &zone).await
+            StatusScreen::read(&source, &args.source, &zone).await
         };
         let late = |_| CliError::Failed("no answer in time; `bursar status` says more".to_owned());
         timeout(LINE_DEADLINE, read).await.map_err(late)?
@@ -191,9 +191,9 @@ fn base_url(daemon: &StatusDocument) -> Option<String> {
     runs::base_url(&proxy).map(|url| format!("{url}/v1"))
 }
 
-// === impl Screen ===
+// === impl StatusScreen ===
 
-impl Screen {
+impl StatusScreen {
     async fn read(source: &Source, args: &SourceArgs, zone: &TimeZone) -> Result<Self, CliError> {
         let now_ms = SystemClock::shared().wall_ms();
         let today = today(Vec::new(), now_ms, zone);

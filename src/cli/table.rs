@@ -30,13 +30,13 @@ enum TableRow {
 
 #[derive(Clone, Copy, Debug)]
 struct TableColumn {
-    content: Content,
-    place: Place,
+    content: ColumnContent,
+    place: ColumnPlace,
     width_min: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Content {
+enum ColumnContent {
     Numbers,
     Text,
     /// Text that is of no use when it is cut: ids, times.
@@ -45,7 +45,7 @@ enum Content {
 
 /// In which forms of its table a column stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ColumnPlace {
     Always,
     /// Where there is room for it.
     Extra,
@@ -140,7 +140,7 @@ impl TextTable {
         while needed(&chosen) > width {
             let text = chosen
                 .iter_mut()
-                .filter(|(at, _)| self.content(*at) == Content::Text);
+                .filter(|(at, _)| self.content(*at) == ColumnContent::Text);
             let widest = text.max_by_key(|(_, width)| *width);
             let (_, widest) = widest.filter(|(_, width)| *width > TEXT_MIN)?;
             *widest -= 1;
@@ -153,9 +153,9 @@ impl TextTable {
         let places = self.columns.iter().map(|column| column.place);
         let columns = places.zip(widths).enumerate();
         let columns = columns.filter(|(_, (place, _))| match place {
-            Place::Always | Place::Extra => true,
-            Place::Long => is_long,
-            Place::Short => !is_long,
+            ColumnPlace::Always | ColumnPlace::Extra => true,
+            ColumnPlace::Long => is_long,
+            ColumnPlace::Short => !is_long,
         });
         columns.map(|(at, (_, width))| (at, *width)).collect()
     }
@@ -166,7 +166,7 @@ impl TextTable {
         while needed(&chosen) > width {
             let is_extra = |(at, _): &(usize, usize)| {
                 let column = self.columns.get(*at);
-                column.is_some_and(|column| column.place == Place::Extra)
+                column.is_some_and(|column| column.place == ColumnPlace::Extra)
             };
             match chosen.iter().rposition(is_extra) {
                 Some(last) => chosen.remove(last),
@@ -176,9 +176,9 @@ impl TextTable {
         chosen
     }
 
-    fn content(&self, at: usize) -> Content {
+    fn content(&self, at: usize) -> ColumnContent {
         let column = self.columns.get(at);
-        column.map_or(Content::Text, |column| column.content)
+        column.map_or(ColumnContent::Text, |column| column.content)
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -216,7 +216,7 @@ impl TextTable {
     fn line(&self, cells: &[String], fitted: &[(usize, usize)]) -> String {
         let cells = fitted.iter().map(|(at, width)| {
             let cell = cells.get(*at).map_or("", String::as_str);
-            if self.content(*at) == Content::Numbers {
+            if self.content(*at) == ColumnContent::Numbers {
                 return format!("{cell:>width$}");
             }
             let cell = cut(cell, *width);
@@ -240,7 +240,7 @@ impl TextTable {
                 lines.push(String::new());
             }
             for ((title, cell), column) in self.titles.iter().zip(cells).zip(&self.columns) {
-                if column.place != Place::Short && !cell.is_empty() {
+                if column.place != ColumnPlace::Short && !cell.is_empty() {
                     let line = look.wrapped(&format!("{title:<label$}{cell}"), label);
                     lines.push(look.inked(*ink, line));
                 }
@@ -273,15 +273,15 @@ impl TableColumn {
         let marks = title.strip_suffix(name).unwrap_or_default();
         Self {
             content: match marks {
-                marks if marks.contains('>') => Content::Numbers,
-                marks if marks.contains('=') => Content::Whole,
-                _ => Content::Text,
+                marks if marks.contains('>') => ColumnContent::Numbers,
+                marks if marks.contains('=') => ColumnContent::Whole,
+                _ => ColumnContent::Text,
             },
             place: match marks {
-                marks if marks.contains('~') => Place::Extra,
-                marks if marks.contains('+') => Place::Long,
-                marks if marks.contains('^') => Place::Short,
-                _ => Place::Always,
+                marks if marks.contains('~') => ColumnPlace::Extra,
+                marks if marks.contains('+') => ColumnPlace::Long,
+                marks if marks.contains('^') => ColumnPlace::Short,
+                _ => ColumnPlace::Always,
             },
             width_min: 0,
         }

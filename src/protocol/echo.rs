@@ -33,11 +33,11 @@ pub struct Echo<'a> {
     /// For each byte of it.
     struck: Vec<bool>,
     /// Once it is compared.
-    compared: Option<Compared>,
+    compared: Option<ComparedForms>,
 }
 
 /// A text in its two forms.
-struct Compared {
+struct ComparedForms {
     as_it_came: TextRuns,
     as_it_reads: TextRuns,
     /// For each byte of the text as it reads, the bytes that it stands for.
@@ -92,7 +92,7 @@ impl<'a> Echo<'a> {
         // A shorter text holds no run.
         if self.text.len() >= RUN_BYTES && other.len() >= RUN_BYTES {
             let text = self.text;
-            let compared = self.compared.get_or_insert_with(|| Compared::of(text));
+            let compared = self.compared.get_or_insert_with(|| ComparedForms::of(text));
             compared.hears(other);
         }
     }
@@ -144,9 +144,9 @@ impl<'a> Echo<'a> {
     }
 }
 
-// === impl Compared ===
+// === impl ComparedForms ===
 
-impl Compared {
+impl ComparedForms {
     fn of(text: &str) -> Self {
         let mut reader = PlainReader::default();
         let (mut read, mut sources, mut begun) = (Vec::new(), Vec::new(), 0);

@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use http::StatusCode;
 use tokio::sync::watch;
 
-use self::schedule::{Look, Schedule};
+use self::schedule::{RunLook, Schedule};
 use super::own_call::{self, OwnAnswer};
 use crate::ledger::WaitingRun;
 use crate::protocol::Reported;
@@ -102,60 +102,60 @@ impl EvalRunPoller {
 }
 
 /// One look at one run; its price goes to the ledger.
-async fn look(gateway: &Gateway, settings: &Settings, run_id: &str) -> Look {
+async fn look(gateway: &Gateway, settings: &Settings, run_id: &str) -> RunLook {
     let Some(route) = route(settings) else {
-        return Look::Unreadable;
+        return RunLook::Unreadable;
     };
     let answer = match own_call::get(gateway, settings, route, run_id).await {
         Ok(answer) => answer,
         Err(error) => {
             tracing::debug!(%run_id, %error, "an eval run could not be looked at");
-            return Look::Busy { asked: None };
+            return RunLook::Busy { asked: None };
         }
     };
     match answer.status.as_u16() {
         401..=403 | 408 | 429 | 500..=599 => {
             let asked = asked_wait(&answer.headers, gateway.clock.wall_ms());
             tracing::debug!(%run_id, status = answer.status.as_u16(), "the service wants quiet");
-            Look::Busy { asked }
+            RunLook::Busy { asked }
         }
         404 | 410 => {
             tracing::warn!(%run_id, "the service does not know this eval run; it stays unreported");
-            Look::Gone
+            RunLook::Gone
         }
         _ => read_run(gateway, &answer, run_id).await,
     }
 }
 
-async fn read_run(gateway: &Gateway, answer: &OwnAnswer, run_id: &str) -> Look {
+async fn read_run(gateway: &Gateway, answer: &OwnAnswer, run_id: &str) -> RunLook {
     let run = AnswerPeek::read(&answer.body).run;
     let run = run.filter(|run| answer.status == StatusCode::OK && run.id == run_id);
     let Some(run) = run else {
         tracing::debug!(%run_id, status = answer.status.as_u16(), "no word of the eval run");
-        return Look::Unreadable;
+        return RunLook::Unreadable;
     };
     if !run.is_terminal() {
-        return Look::NotYet;
+        return RunLook::NotYet;
     }
     match run.cost_micro_usd {
         Reported::Value(billed) => match gateway.ledger.reconcile_run(run_id, billed).await {
             Ok(entry) => {
                 let entry = entry.map(|entry| entry.to_string());
                 tracing::info!(%run_id, entry, %billed, "an eval run named its price");
-                Look::Over
+                RunLook::Over
             }
             Err(error) => {
                 tracing::warn!(%run_id, %error, "the price of an eval run could not be recorded");
-                Look::Unreadable
+                RunLook::Unreadable
             }
         },
         Reported::Absent => {
             tracing::warn!(%run_id, "an eval run is over and names no price; it stays unreported");
-            Look::Over
+            RunLook::Over
         }
         Reported::Malformed => {
             tracing::warn!(%run_id, "the price of an eval run is no amount; it stays unreported");
-            Look::Over
+            RunLook::Over
         }
     }
 }
@@ -168,12 +168,12 @@ fn route(settings: &Settings) -> Option<&Route> {
 }
 
 /// The label of `eval_run_looks_total{result}`.
-fn word(look: Look) -> &'static str {
+fn word(look: RunLook) -> &'static str {
     match look {
-        Look::NotYet => "not_yet",
-        Look::Over => "over",
-        Look::Gone => "gone",
-        Look::Unreadable => "unreadable",
-        Look::Busy { .. } => "busy",
+        RunLook::NotYet => "not_yet",
+        RunLook::Over => "over",
+        RunLook::Gone => "gone",
+        RunLook::Unreadable => "unreadable",
+        RunLook::Busy { .. } => "busy",
     }
 }

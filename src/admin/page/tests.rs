@@ -52,8 +52,8 @@ fn receipts(entries: &[serde_json::Value]) -> Result<ReceiptsDocument, String> {
     })
 }
 
-fn figures(spend: SpendFigure) -> Figures {
-    Figures {
+fn figures(spend: SpendFigure) -> PageFigures {
+    PageFigures {
         at_ms: NOW_MS,
         days: calendar::last_days(NOW_MS, DAYS, &TimeZone::UTC).expect("days"),
         spend,
@@ -64,7 +64,7 @@ fn figures(spend: SpendFigure) -> Figures {
 }
 
 /// The page with these figures, of a ledger without entries or of one that is being added up.
-fn page(figures: Result<&Figures, &str>, totals: Option<&Totals>) -> String {
+fn page(figures: Result<&PageFigures, &str>, totals: Option<&Totals>) -> String {
     let status = StatusDocument {
         proxy: vec!["127.0.0.1:8327".to_owned()],
         anonymous: true,
@@ -192,7 +192,7 @@ fn receipts_failures_and_doubts_link_to_the_page_of_their_entry_and_foreign_text
         json!({"end": "refused", "status": 503, "wait_ms": 0, "took_ms": 1, "cause": hostile});
     let failed = json!({"state": "failed", "billed_micro_usd": null, "attempts": [attempt]});
     let entry = sample::entry(&json!({}));
-    let read = Figures {
+    let read = PageFigures {
         receipts: receipts(&[json!({"model": hostile, "app": hostile})]),
         failed: receipts(&[failed]),
         in_doubt: receipts(&[]),

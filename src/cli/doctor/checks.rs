@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use super::facts::{Configuration, Daemon, Facts, Place};
+use super::facts::{Configuration, Daemon, Facts, StateDirectory};
 use super::ports::Port;
-use super::service::{Clocks, Service};
+use super::service::{Clocks, ServiceProbe};
 use super::unit::{ServiceUnit, Units};
 use crate::cli::cells::counted;
 use crate::config::{BaseUrl, ListenAddr};
@@ -33,7 +33,7 @@ const JUDGED: usize = 20;
 
 /// What came of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CheckVerdict {
     Pass(String),
     /// The table's remedy helps.
     Fail(String),
@@ -47,87 +47,87 @@ pub enum Verdict {
 }
 
 /// One row.
-pub struct Check {
+pub struct DoctorCheck {
     pub name: &'static str,
     pub what: &'static str,
     pub remedy: &'static str,
-    judge: fn(&Facts) -> Verdict,
+    judge: fn(&Facts) -> CheckVerdict,
 }
 
-pub const CHECKS: [Check; 13] = [
-    Check {
+pub const CHECKS: [DoctorCheck; 13] = [
+    DoctorCheck {
         name: "daemon",
         what: "a daemon that has the ledger answers, and is not stopping",
         remedy: "see `journalctl -u bursar`, or the log of `bursar run`, and start it again",
         judge: daemon,
     },
-    Check {
+    DoctorCheck {
         name: "configuration",
         what: "flags, environment and file are without a mistake",
         remedy: "`bursar check` prints every mistake with its line",
         judge: configuration,
     },
-    Check {
+    DoctorCheck {
         name: "state directory",
         what: "the ledger's directory is private (0700), its user's, and can be written or made",
         remedy: "give it back to bursar's user with mode 0700, or name another with --state-dir DIR",
         judge: state_directory,
     },
-    Check {
+    DoctorCheck {
         name: "port",
         what: "the daemon answers at its addresses for apps; without a daemon its addresses are free",
         remedy: "stop what has it, or name another address: [listen] proxy and admin, or --listen",
         judge: port,
     },
-    Check {
+    DoctorCheck {
         name: "unit",
         what: "the system service, where it is installed, runs and has been read by systemd",
         remedy: "`journalctl -u bursar -n 20` says why",
         judge: unit,
     },
-    Check {
+    DoctorCheck {
         name: "upstream",
         what: "the service answers at base_url, with the scheme that stands there and a certificate that is trusted",
         remedy: "correct [upstream] base_url, or the network between",
         judge: upstream,
     },
-    Check {
+    DoctorCheck {
         name: "self-reference",
         what: "base_url is not an address of bursar's own",
         remedy: "set [upstream] base_url to the service's address",
         judge: self_reference,
     },
-    Check {
+    DoctorCheck {
         name: "key",
         what: "the service takes the organization's key, by one free GET; nothing is bought",
         remedy: "`bursar key set` (with sudo for the system service) checks another one and writes it",
         judge: key,
     },
-    Check {
+    DoctorCheck {
         name: "clock",
         what: "the clock is within a minute of the service's, and no entry of the ledger lies in the future",
         remedy: "let the machine's clock be set: `timedatectl set-ntp true`",
         judge: clock,
     },
-    Check {
+    DoctorCheck {
         name: "disk",
         what: "the ledger can be written, and 256 MiB are free beside it",
         remedy: "make room where the ledger is, or move it (docs/operations.md); `bursar ledger compact` shortens it",
         judge: disk,
     },
-    Check {
+    DoctorCheck {
         name: "fsync",
         what: "a commit of the running daemon's journal takes 50 ms or less on average; nothing is written for it",
         remedy: "move the state directory to a faster disk; [ledger] durability = \"process\" does without fsync",
         judge: fsync,
     },
-    Check {
+    DoctorCheck {
         name: "streaming",
         what: "of the last 20 streams that took over 2 s, half or more had their first byte within 90 % of their time",
         remedy: "a hop before the service buffers: switch that off there (nginx: proxy_buffering off), or go around it",
         judge: streaming,
     },
-    Check {
+    DoctorCheck {
         name: "receipts",
         what: "of the last 20 answers on routes that report a price, half or more had one that could be read",
         remedy: "set service_name to the word in the service's X-…-Billed header; a hop before it must not take headers away",
@@ -135,60 +135,64 @@ pub const CHECKS: [Check; 13] = [
     },
 ];
 
-fn daemon(facts: &Facts) -> Verdict {
+fn daemon(facts: &Facts) -> CheckVerdict {
     match &facts.daemon {
         Daemon::Runs(status, _) if status.draining => {
-            Verdict::Fail(format!("process {} is stopping", status.pid))
+            CheckVerdict::Fail(format!("process {} is stopping", status.pid))
         }
-        Daemon::Runs(status, at) => Verdict::Pass(format!(
+        Daemon::Runs(status, at) => CheckVerdict::Pass(format!(
             "{} runs, process {}, asked at {at}",
             status.version, status.pid
         )),
-        Daemon::Silent(why) => Verdict::Fail(why.clone()),
-        Daemon::Hangs(pid) => Verdict::Treatable {
+        Daemon::Silent(why) => CheckVerdict::Fail(why.clone()),
+        Daemon::Hangs(pid) => CheckVerdict::Treatable {
             found: format!("process {pid} has the ledger, and does not answer"),
             remedy: format!(
                 "`kill -CONT {pid}` where it is stopped; `kill -9 {pid}` ends it, and loses nothing that was billed"
             ),
         },
         Daemon::None => {
-            Verdict::Skip("none answers; this is what the next one would find".to_owned())
+            CheckVerdict::Skip("none answers; this is what the next one would find".to_owned())
         }
     }
 }
 
-fn configuration(facts: &Facts) -> Verdict {
+fn configuration(facts: &Facts) -> CheckVerdict {
     match &facts.configuration {
-        Configuration::Sound(Some(path)) => Verdict::Pass(path.display().to_string()),
-        Configuration::Sound(None) => Verdict::Pass("no mistake".to_owned()),
-        Configuration::Unknown => {
-            Verdict::Skip("that of a daemon which was named by its address is not known".to_owned())
-        }
+        Configuration::Sound(Some(path)) => CheckVerdict::Pass(path.display().to_string()),
+        Configuration::Sound(None) => CheckVerdict::Pass("no mistake".to_owned()),
+        Configuration::Unknown => CheckVerdict::Skip(
+            "that of a daemon which was named by its address is not known".to_owned(),
+        ),
         Configuration::Mistaken(lines) => {
             let more = match lines.len() {
                 0 | 1 => String::new(),
                 count => format!(" (and {} more)", count - 1),
             };
             let first = lines.first().map(String::as_str).unwrap_or_default();
-            Verdict::Fail(format!("{first}{more}"))
+            CheckVerdict::Fail(format!("{first}{more}"))
         }
     }
 }
 
-fn state_directory(facts: &Facts) -> Verdict {
+fn state_directory(facts: &Facts) -> CheckVerdict {
     let path = facts.state_dir.display();
     if facts.state_dir.as_os_str().is_empty() {
-        return Verdict::Skip("it is not known without a configuration".to_owned());
+        return CheckVerdict::Skip("it is not known without a configuration".to_owned());
     }
     match &facts.place {
-        Place::Sound => Verdict::Pass(path.to_string()),
-        Place::ToBeMade => Verdict::Pass(format!("{path} will be made at the first start")),
-        Place::Unsound(why) => Verdict::Fail(why.clone()),
-        Place::Hidden => Verdict::Skip(format!("{path} may be looked at by its user: use sudo")),
+        StateDirectory::Sound => CheckVerdict::Pass(path.to_string()),
+        StateDirectory::ToBeMade => {
+            CheckVerdict::Pass(format!("{path} will be made at the first start"))
+        }
+        StateDirectory::Unsound(why) => CheckVerdict::Fail(why.clone()),
+        StateDirectory::Hidden => {
+            CheckVerdict::Skip(format!("{path} may be looked at by its user: use sudo"))
+        }
     }
 }
 
-fn port(facts: &Facts) -> Verdict {
+fn port(facts: &Facts) -> CheckVerdict {
     let held_open = matches!(
         facts.units,
         Units::Known {
@@ -199,7 +203,7 @@ fn port(facts: &Facts) -> Verdict {
     if let Daemon::Hangs(pid) = facts.daemon
         && facts.ports.iter().any(|(_, port)| port.is_of(pid))
     {
-        return Verdict::Skip(format!("process {pid} has them, and does not answer"));
+        return CheckVerdict::Skip(format!("process {pid} has them, and does not answer"));
     }
     let wrong = facts.ports.iter().find_map(|(address, port)| {
         Some(match port {
@@ -213,39 +217,43 @@ fn port(facts: &Facts) -> Verdict {
         })
     });
     if let Some(wrong) = wrong {
-        return Verdict::Fail(wrong);
+        return CheckVerdict::Fail(wrong);
     }
     let is_known = |(_, port): &&(ListenAddr, Port)| !matches!(port, Port::Unknown(_));
     let known = facts.ports.iter().filter(is_known);
     let known: Vec<String> = known.map(|(address, _)| address.to_string()).collect();
     match (&facts.daemon, known.join(", ")) {
-        (_, known) if known.is_empty() => Verdict::Skip("no address of it can be tried".to_owned()),
-        (Daemon::Runs(status, _), known) if status.anonymous => Verdict::Pass(format!(
+        (_, known) if known.is_empty() => {
+            CheckVerdict::Skip("no address of it can be tried".to_owned())
+        }
+        (Daemon::Runs(status, _), known) if status.anonymous => CheckVerdict::Pass(format!(
             "{known}; any local process may spend there: `bursar app add NAME` ends that"
         )),
-        (Daemon::Runs(..), known) => Verdict::Pass(format!("{known}; a token is needed")),
-        (_, known) if held_open => Verdict::Pass(format!("{known}: held open by bursar.socket")),
-        (_, known) => Verdict::Pass(format!("{known}: free")),
+        (Daemon::Runs(..), known) => CheckVerdict::Pass(format!("{known}; a token is needed")),
+        (_, known) if held_open => {
+            CheckVerdict::Pass(format!("{known}: held open by bursar.socket"))
+        }
+        (_, known) => CheckVerdict::Pass(format!("{known}: free")),
     }
 }
 
-fn unit(facts: &Facts) -> Verdict {
+fn unit(facts: &Facts) -> CheckVerdict {
     let service = match &facts.units {
         Units::NoSystemd => {
-            return Verdict::Skip("systemd did not start this machine".to_owned());
+            return CheckVerdict::Skip("systemd did not start this machine".to_owned());
         }
-        Units::Unknown(why) => return Verdict::Skip(why.clone()),
+        Units::Unknown(why) => return CheckVerdict::Skip(why.clone()),
         Units::Known { service, .. } => service,
     };
     let other_daemon = matches!(facts.daemon, Daemon::Runs(..));
     judge_unit(service, other_daemon)
 }
 
-fn judge_unit(service: &ServiceUnit, other_daemon: bool) -> Verdict {
+fn judge_unit(service: &ServiceUnit, other_daemon: bool) -> CheckVerdict {
     if !service.is_installed {
-        return Verdict::Skip("bursar is not installed as a service".to_owned());
+        return CheckVerdict::Skip("bursar is not installed as a service".to_owned());
     }
-    let treatable = |found: &str, remedy: &str| Verdict::Treatable {
+    let treatable = |found: &str, remedy: &str| CheckVerdict::Treatable {
         found: found.to_owned(),
         remedy: remedy.to_owned(),
     };
@@ -256,12 +264,12 @@ fn judge_unit(service: &ServiceUnit, other_daemon: bool) -> Verdict {
         );
     }
     match (&*service.active, &*service.sub) {
-        ("failed", _) => Verdict::Fail(format!("it has failed: {}", service.result)),
+        ("failed", _) => CheckVerdict::Fail(format!("it has failed: {}", service.result)),
         ("activating", "auto-restart") => {
-            Verdict::Fail(format!("it starts in vain, every 5 s: {}", service.result))
+            CheckVerdict::Fail(format!("it starts in vain, every 5 s: {}", service.result))
         }
         ("inactive", _) if other_daemon => {
-            Verdict::Skip("installed and not started; another daemon answers".to_owned())
+            CheckVerdict::Skip("installed and not started; another daemon answers".to_owned())
         }
         ("inactive", _) if !service.has_key => {
             treatable("installed, and its key is not there", "sudo bursar key set")
@@ -270,28 +278,32 @@ fn judge_unit(service: &ServiceUnit, other_daemon: bool) -> Verdict {
             "installed and not started",
             "systemctl enable --now bursar.socket bursar-admin.socket bursar",
         ),
-        (active, _) => Verdict::Pass(active.to_owned()),
+        (active, _) => CheckVerdict::Pass(active.to_owned()),
     }
 }
 
-fn upstream(facts: &Facts) -> Verdict {
+fn upstream(facts: &Facts) -> CheckVerdict {
     let Some(base_url) = &facts.base_url else {
-        return Verdict::Skip("no service is known".to_owned());
+        return CheckVerdict::Skip("no service is known".to_owned());
     };
     let how = match base_url.tls {
         true => "its certificate holds",
         false => "unencrypted, on this machine",
     };
     match &facts.service {
-        Service::Took(_) | Service::Refuses(_) | Service::Answered(_) => {
-            Verdict::Pass(format!("{base_url} answers; {how}"))
+        ServiceProbe::Took(_) | ServiceProbe::Refuses(_) | ServiceProbe::Answered(_) => {
+            CheckVerdict::Pass(format!("{base_url} answers; {how}"))
         }
-        Service::Unreached(why) => Verdict::Treatable {
+        ServiceProbe::Unreached(why) => CheckVerdict::Treatable {
             found: format!("{base_url}: {why}"),
             remedy: way_to(base_url, why).to_owned(),
         },
-        Service::NoKey(_) => Verdict::Skip(format!("{base_url} is not asked without a key")),
-        Service::Unasked(why) => Verdict::Skip(format!("{base_url} was not asked: {why}")),
+        ServiceProbe::NoKey(_) => {
+            CheckVerdict::Skip(format!("{base_url} is not asked without a key"))
+        }
+        ServiceProbe::Unasked(why) => {
+            CheckVerdict::Skip(format!("{base_url} was not asked: {why}"))
+        }
     }
 }
 
@@ -312,15 +324,15 @@ fn way_to(base_url: &BaseUrl, why: &str) -> &'static str {
     "correct [upstream] base_url, start the service, or mend the network between"
 }
 
-fn self_reference(facts: &Facts) -> Verdict {
+fn self_reference(facts: &Facts) -> CheckVerdict {
     match (&facts.itself, &facts.base_url) {
-        (Some(why), _) => Verdict::Fail(why.clone()),
-        (None, Some(base_url)) => Verdict::Pass(format!("{base_url} is another address")),
-        (None, None) => Verdict::Skip("no service is known".to_owned()),
+        (Some(why), _) => CheckVerdict::Fail(why.clone()),
+        (None, Some(base_url)) => CheckVerdict::Pass(format!("{base_url} is another address")),
+        (None, None) => CheckVerdict::Skip("no service is known".to_owned()),
     }
 }
 
-fn key(facts: &Facts) -> Verdict {
+fn key(facts: &Facts) -> CheckVerdict {
     if let Daemon::Runs(status, _) = &facts.daemon
         && status
             .traffic
@@ -328,64 +340,68 @@ fn key(facts: &Facts) -> Verdict {
             .iter()
             .any(|cause| cause == "key")
     {
-        return Verdict::Fail("the service refuses it, and holds paid requests back".to_owned());
+        return CheckVerdict::Fail(
+            "the service refuses it, and holds paid requests back".to_owned(),
+        );
     }
     match &facts.service {
-        Service::Took(_) => Verdict::Pass("the service takes it".to_owned()),
-        Service::Refuses(why) => Verdict::Fail(why.clone()),
-        Service::NoKey(why) => Verdict::Fail(why.clone()),
-        Service::Answered(why) | Service::Unreached(why) | Service::Unasked(why) => {
-            Verdict::Skip(format!("not known: {why}"))
+        ServiceProbe::Took(_) => CheckVerdict::Pass("the service takes it".to_owned()),
+        ServiceProbe::Refuses(why) => CheckVerdict::Fail(why.clone()),
+        ServiceProbe::NoKey(why) => CheckVerdict::Fail(why.clone()),
+        ServiceProbe::Answered(why) | ServiceProbe::Unreached(why) | ServiceProbe::Unasked(why) => {
+            CheckVerdict::Skip(format!("not known: {why}"))
         }
     }
 }
 
-fn clock(facts: &Facts) -> Verdict {
+fn clock(facts: &Facts) -> CheckVerdict {
     let entries = facts.entries.as_deref().unwrap_or_default();
     let newest_ms = entries.iter().map(|entry| entry.at_ms).max();
     if let Some(ahead_ms) = newest_ms.and_then(|newest_ms| newest_ms.checked_sub(facts.now_ms))
         && ahead_ms > CLOCK_SLACK_MS
     {
-        return Verdict::Fail(format!(
+        return CheckVerdict::Fail(format!(
             "the ledger has an entry that lies {} s in the future",
             ahead_ms / 1000
         ));
     }
     match &facts.service {
-        Service::Took(Some(Clocks { service_ms, own_ms })) => {
+        ServiceProbe::Took(Some(Clocks { service_ms, own_ms })) => {
             let apart_ms = service_ms.abs_diff(*own_ms);
             let apart = format!("{} s apart from the service's", apart_ms / 1000);
             match apart_ms > CLOCK_SLACK_MS {
-                true => Verdict::Fail(apart),
-                false => Verdict::Pass(apart),
+                true => CheckVerdict::Fail(apart),
+                false => CheckVerdict::Pass(apart),
             }
         }
-        _ if newest_ms.is_some() => Verdict::Skip(
+        _ if newest_ms.is_some() => CheckVerdict::Skip(
             "no entry of the ledger lies ahead of it; the service's clock is not known".to_owned(),
         ),
-        _ => Verdict::Skip("there is nothing to compare it with".to_owned()),
+        _ => CheckVerdict::Skip("there is nothing to compare it with".to_owned()),
     }
 }
 
-fn disk(facts: &Facts) -> Verdict {
+fn disk(facts: &Facts) -> CheckVerdict {
     if let Daemon::Runs(status, _) = &facts.daemon
         && let Some(why) = &status.ledger.unavailable
     {
-        return Verdict::Fail(format!("the ledger cannot be written: {why}"));
+        return CheckVerdict::Fail(format!("the ledger cannot be written: {why}"));
     }
     match &facts.free_bytes {
-        Ok(free) if *free < FREE_BYTES_MIN => Verdict::Fail(format!("{} MiB are free", free >> 20)),
-        Ok(free) => Verdict::Pass(format!("{} MiB are free", free >> 20)),
-        Err(why) => Verdict::Skip(why.clone()),
+        Ok(free) if *free < FREE_BYTES_MIN => {
+            CheckVerdict::Fail(format!("{} MiB are free", free >> 20))
+        }
+        Ok(free) => CheckVerdict::Pass(format!("{} MiB are free", free >> 20)),
+        Err(why) => CheckVerdict::Skip(why.clone()),
     }
 }
 
-fn fsync(facts: &Facts) -> Verdict {
+fn fsync(facts: &Facts) -> CheckVerdict {
     let Some(commits) = facts.commits else {
-        return Verdict::Skip("a running daemon knows it".to_owned());
+        return CheckVerdict::Skip("a running daemon knows it".to_owned());
     };
     let Some(average) = commits.took.checked_div(commits.count) else {
-        return Verdict::Skip("the daemon has committed nothing yet".to_owned());
+        return CheckVerdict::Skip("the daemon has committed nothing yet".to_owned());
     };
     let micros = average.as_micros();
     let found = format!(
@@ -395,21 +411,25 @@ fn fsync(facts: &Facts) -> Verdict {
         counted(commits.count, "commit", "commits")
     );
     match average > COMMIT_MAX {
-        true => Verdict::Fail(found),
-        false => Verdict::Pass(found),
+        true => CheckVerdict::Fail(found),
+        false => CheckVerdict::Pass(found),
     }
 }
 
-fn streaming(facts: &Facts) -> Verdict {
+fn streaming(facts: &Facts) -> CheckVerdict {
     let entries = match &facts.entries {
         Ok(entries) => entries,
-        Err(why) => return Verdict::Skip(why.clone()),
+        Err(why) => return CheckVerdict::Skip(why.clone()),
     };
-    let streams = entries.iter().rev().filter_map(Stream::of).take(JUDGED);
-    let streams: Vec<Stream> = streams.collect();
+    let streams = entries
+        .iter()
+        .rev()
+        .filter_map(StreamTiming::of)
+        .take(JUDGED);
+    let streams: Vec<StreamTiming> = streams.collect();
     let late = streams.iter().filter(|stream| stream.is_late()).count();
     if streams.is_empty() {
-        return Verdict::Skip("there is no stream that took over 2 s".to_owned());
+        return CheckVerdict::Skip("there is no stream that took over 2 s".to_owned());
     }
     let found = format!(
         "the first byte came behind 90 % of the time in {late} of the last {}",
@@ -417,20 +437,20 @@ fn streaming(facts: &Facts) -> Verdict {
     );
     // One that thought for long and had little to say is late, too; most are not.
     match late * 2 > streams.len() {
-        true => Verdict::Fail(found),
-        false => Verdict::Pass(found),
+        true => CheckVerdict::Fail(found),
+        false => CheckVerdict::Pass(found),
     }
 }
 
 /// When a stream began and ended, since its last attempt began.
-struct Stream {
+struct StreamTiming {
     first_byte_ms: u64,
     took_ms: u64,
 }
 
-// === impl Stream ===
+// === impl StreamTiming ===
 
-impl Stream {
+impl StreamTiming {
     /// Of an entry that was streamed to its end, and took long enough to be judged.
     fn of(entry: &EntryView) -> Option<Self> {
         let timings = entry.timings?;
@@ -455,10 +475,10 @@ impl Stream {
     }
 }
 
-fn receipts(facts: &Facts) -> Verdict {
+fn receipts(facts: &Facts) -> CheckVerdict {
     let entries = match &facts.entries {
         Ok(entries) => entries,
-        Err(why) => return Verdict::Skip(why.clone()),
+        Err(why) => return CheckVerdict::Skip(why.clone()),
     };
     let table = RouteTable::new(&[]);
     let priced = |operation: Operation| {
@@ -483,29 +503,29 @@ fn receipts(facts: &Facts) -> Verdict {
     let is_reported = |entry: &&&EntryView| entry.receipt == ReceiptWord::Reported;
     let reported = answers.iter().filter(is_reported).count();
     if answers.is_empty() {
-        return Verdict::Skip("there is no paid answer yet".to_owned());
+        return CheckVerdict::Skip("there is no paid answer yet".to_owned());
     }
     let found = format!(
         "a price in {reported} of the last {}",
         counted(answers.len(), "answer", "answers")
     );
     match reported * 2 < answers.len() {
-        true => Verdict::Fail(found),
-        false => Verdict::Pass(found),
+        true => CheckVerdict::Fail(found),
+        false => CheckVerdict::Pass(found),
     }
 }
 
-// === impl Check ===
+// === impl DoctorCheck ===
 
-impl Check {
-    pub fn look(&self, facts: &Facts) -> Verdict {
+impl DoctorCheck {
+    pub fn look(&self, facts: &Facts) -> CheckVerdict {
         (self.judge)(facts)
     }
 }
 
-// === impl Verdict ===
+// === impl CheckVerdict ===
 
-impl Verdict {
+impl CheckVerdict {
     pub const PASS: &'static str = "pass";
     pub const FAIL: &'static str = "fail";
     pub const SKIP: &'static str = "skip";

@@ -14,7 +14,7 @@ use rustix::fs::{Access, access, statvfs};
 use rustix::process::geteuid;
 
 use super::ports::{self, Port};
-use super::service::{self, Service};
+use super::service::{self, ServiceProbe};
 use super::unit::{self, Units};
 use crate::admin::RECEIPTS_MAX;
 use crate::admin::documents::StatusDocument;
@@ -39,7 +39,7 @@ const METRICS_BYTES_MAX: usize = 16 << 20;
 const NO_KEY: &[u8] = b"none";
 
 /// What the command line said.
-pub struct Asked<'a> {
+pub struct DoctorSources<'a> {
     pub overrides: Overrides,
     pub source: &'a SourceArgs,
 }
@@ -70,7 +70,7 @@ pub enum Configuration {
 
 /// The state directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum StateDirectory {
     Sound,
     /// It is not there, and can be made.
     ToBeMade,
@@ -96,9 +96,9 @@ pub struct Facts {
     pub ports: Vec<(ListenAddr, Port)>,
     /// The service is bursar itself: in words.
     pub itself: Option<String>,
-    pub service: Service,
+    pub service: ServiceProbe,
     pub state_dir: PathBuf,
-    pub place: Place,
+    pub place: StateDirectory,
     /// Bytes that are free where the ledger is, or why that is not known.
     pub free_bytes: Result<u64, String>,
     pub commits: Option<Commits>,
@@ -120,7 +120,7 @@ struct Configured {
 // === impl Facts ===
 
 impl Facts {
-    pub async fn gather(asked: &Asked<'_>) -> Result<Self, CliError> {
+    pub async fn gather(asked: &DoctorSources<'_>) -> Result<Self, CliError> {
         let configured = Configured::read(asked);
         let (source, unread) = match asked.source.find().await {
             Ok(source) => (Some(source), String::new()),
@@ -177,7 +177,7 @@ impl Facts {
         let own = [proxy, vec![client.address().clone()]].concat();
         let service = match (service::by_daemon(client).await, &configured.with_key) {
             // What this command has is asked with where the daemon's question showed nothing of the key.
-            (Service::Unasked(_) | Service::Answered(_), Ok(config))
+            (ServiceProbe::Unasked(_) | ServiceProbe::Answered(_), Ok(config))
                 if Some(&config.upstream.base_url) == base_url.as_ref() =>
             {
                 service::by_itself(config.clone()).await
@@ -233,9 +233,9 @@ impl Facts {
         }
         let itself = itself_in(base_url.as_ref(), &addresses);
         let service = match (&itself, &configured.config, configured.with_key) {
-            (Some(_), _, _) => Service::Unasked("it would be bursar itself".to_owned()),
-            (None, Err(_), _) => Service::Unasked("the configuration has mistakes".to_owned()),
-            (None, Ok(_), Err(errors)) => Service::NoKey(errors.lines().join("; ")),
+            (Some(_), _, _) => ServiceProbe::Unasked("it would be bursar itself".to_owned()),
+            (None, Err(_), _) => ServiceProbe::Unasked("the configuration has mistakes".to_owned()),
+            (None, Ok(_), Err(errors)) => ServiceProbe::NoKey(errors.lines().join("; ")),
             (None, Ok(_), Ok(config)) => service::by_itself(config).await,
         };
         let daemon = match holder(&state_dir) {
@@ -266,7 +266,7 @@ impl Facts {
 // === impl Configured ===
 
 impl Configured {
-    fn read(asked: &Asked<'_>) -> Self {
+    fn read(asked: &DoctorSources<'_>) -> Self {
         let env = Env::from_process();
         let mut overrides = asked.overrides.clone();
         // The system service has its key by its unit, which root may read.
@@ -335,32 +335,32 @@ fn holder(state_dir: &Path) -> Option<u32> {
 }
 
 /// `in_use`: a daemon has it, which looked at it when it started.
-fn place(state_dir: &Path, in_use: bool) -> Place {
+fn place(state_dir: &Path, in_use: bool) -> StateDirectory {
     let found = match std::fs::metadata(state_dir) {
         Ok(found) => found,
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Place::Hidden,
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return StateDirectory::Hidden,
         Err(error) if error.kind() == ErrorKind::NotFound => return to_be_made(state_dir),
-        Err(error) => return Place::Unsound(format!("{}: {error}", state_dir.display())),
+        Err(error) => return StateDirectory::Unsound(format!("{}: {error}", state_dir.display())),
     };
     let own = geteuid();
     let is_services = own.is_root() && state_dir == Path::new(SYSTEM_STATE_DIR);
     if found.uid() == own.as_raw() && !is_services {
         // As a start opens it.
         if let Err(error) = Directory::open(state_dir) {
-            return Place::Unsound(error.to_string());
+            return StateDirectory::Unsound(error.to_string());
         }
         return match access(state_dir, Access::WRITE_OK) {
-            Ok(()) => Place::Sound,
-            Err(error) => Place::Unsound(format!("{}: {error}", state_dir.display())),
+            Ok(()) => StateDirectory::Sound,
+            Err(error) => StateDirectory::Unsound(format!("{}: {error}", state_dir.display())),
         };
     }
     if found.permissions().mode() & 0o077 != 0 {
         let path = state_dir.display();
-        return Place::Unsound(format!("others may enter {path}; run: chmod 700 {path}"));
+        return StateDirectory::Unsound(format!("others may enter {path}; run: chmod 700 {path}"));
     }
     match in_use || is_services {
-        true => Place::Sound,
-        false => Place::Unsound(format!(
+        true => StateDirectory::Sound,
+        false => StateDirectory::Unsound(format!(
             "{} belongs to user {}, and this process runs as {}",
             state_dir.display(),
             found.uid(),
@@ -370,13 +370,13 @@ fn place(state_dir: &Path, in_use: bool) -> Place {
 }
 
 /// Whether this user could make it, where it is not there.
-fn to_be_made(state_dir: &Path) -> Place {
+fn to_be_made(state_dir: &Path) -> StateDirectory {
     let Some(above) = existing(state_dir) else {
-        return Place::Hidden;
+        return StateDirectory::Hidden;
     };
     match access(above, Access::WRITE_OK | Access::EXEC_OK) {
-        Ok(()) => Place::ToBeMade,
-        Err(error) => Place::Unsound(format!(
+        Ok(()) => StateDirectory::ToBeMade,
+        Err(error) => StateDirectory::Unsound(format!(
             "{} cannot be made: {}: {error}",
             state_dir.display(),
             above.display()

@@ -18,7 +18,7 @@ use crate::proxy::own_call::{self, OwnCallError};
 
 /// What became of the question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Service {
+pub enum ServiceProbe {
     /// It answered, and took the key. With its clock, where it showed one.
     Took(Option<Clocks>),
     /// It answered, and refuses the key.
@@ -41,60 +41,62 @@ pub struct Clocks {
 }
 
 /// Has the daemon ask: its key, its network and its authorities are those that count.
-pub async fn by_daemon(client: &Client) -> Service {
+pub async fn by_daemon(client: &Client) -> ServiceProbe {
     let asked: Result<Reconciliation, CliError> =
         ask(client, &Question::new("/api/reconcile")).await;
     match asked {
-        Ok(_) => Service::Took(None),
+        Ok(_) => ServiceProbe::Took(None),
         Err(CliError::Failed(words)) => as_said(words),
-        Err(error) => Service::Unasked(error.to_string()),
+        Err(error) => ServiceProbe::Unasked(error.to_string()),
     }
 }
 
 /// What the daemon says of a question that led to no figure. Words of another release are not known.
-fn as_said(words: String) -> Service {
+fn as_said(words: String) -> ServiceProbe {
     let says = |part: &str| words.contains(part);
     if says(own_call::KEY_REFUSED) {
-        return Service::Refuses(words);
+        return ServiceProbe::Refuses(words);
     }
     // The document came, and lacks the figure that is compared.
     if says("/v1/auto/metrics is ") || says("/v1/auto/metrics has ") {
-        return Service::Took(None);
+        return ServiceProbe::Took(None);
     }
     if says("the service answered") {
-        return Service::Answered(words);
+        return ServiceProbe::Answered(words);
     }
     if says("the service was not reached") || says("the service did not answer") {
-        return Service::Unreached(words);
+        return ServiceProbe::Unreached(words);
     }
-    Service::Unasked(words)
+    ServiceProbe::Unasked(words)
 }
 
 /// Asks for the service's models with the configured key.
-pub async fn by_itself(config: Config) -> Service {
+pub async fn by_itself(config: Config) -> ServiceProbe {
     let authorities = match proxy::authorities(&config) {
         Ok(authorities) => authorities,
-        Err(error) => return Service::Unasked(error.to_string()),
+        Err(error) => return ServiceProbe::Unasked(error.to_string()),
     };
     let clock = SystemClock::shared();
     let answered = own_call::models(config, authorities, &clock).await;
     let answer = match answered {
         Ok(answer) => answer,
-        Err(error @ OwnCallError::Head) => return Service::Unasked(error.to_string()),
-        Err(error) => return Service::Unreached(error.to_string()),
+        Err(error @ OwnCallError::Head) => return ServiceProbe::Unasked(error.to_string()),
+        Err(error) => return ServiceProbe::Unreached(error.to_string()),
     };
     match answer.status {
         status if status.is_success() => {
             let own_ms = clock.wall_ms();
             let clocks = date_ms(&answer.headers);
-            Service::Took(clocks.map(|service_ms| Clocks { service_ms, own_ms }))
+            ServiceProbe::Took(clocks.map(|service_ms| Clocks { service_ms, own_ms }))
         }
-        status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => Service::Refuses(format!(
-            "the service answered {}: {}",
-            status.as_u16(),
-            own_call::KEY_REFUSED
-        )),
-        status => Service::Answered(format!(
+        status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+            ServiceProbe::Refuses(format!(
+                "the service answered {}: {}",
+                status.as_u16(),
+                own_call::KEY_REFUSED
+            ))
+        }
+        status => ServiceProbe::Answered(format!(
             "the service answered {} to GET /v1/models",
             status.as_u16()
         )),

@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn the_page_for_operators_has_the_table_of_the_checks() {
     let page = include_str!("../../../docs/operations.md");
-    for Check {
+    for DoctorCheck {
         name, what, remedy, ..
     } in &CHECKS
     {
@@ -14,10 +14,10 @@ fn the_page_for_operators_has_the_table_of_the_checks() {
 
 #[test]
 fn a_line_has_the_remedy_of_what_fails_and_no_control_of_the_terminal() {
-    let row = Row {
+    let row = CheckDocument {
         check: "key",
         what: "it is taken",
-        verdict: Verdict::FAIL,
+        verdict: CheckVerdict::FAIL,
         found: "it\n\u{1b}[2Jis refused".to_owned(),
         remedy: Some("another one".to_owned()),
     };

@@ -63,7 +63,7 @@ fn what_has_no_price_is_no_row_and_is_counted() {
         json!({"state": "open", "billed_micro_usd": null}),
         json!({"state": "open", "billed_micro_usd": null}),
     ];
-    let mut counts = Counts::new(None);
+    let mut counts = FocusCounts::new(None);
     let mut rows = 0;
     for members in &states {
         counts.count(&sample::entry(members));
@@ -81,7 +81,7 @@ fn what_has_no_price_is_no_row_and_is_counted() {
     for part in ["2 open", "1 in doubt", "1 unreported"] {
         assert!(remark.contains(part), "{remark}");
     }
-    assert_eq!(Counts::new(None).remark(), None);
+    assert_eq!(FocusCounts::new(None).remark(), None);
 }
 
 #[test]

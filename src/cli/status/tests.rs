@@ -9,14 +9,14 @@ use crate::caps::FrozenView;
 /// What is wrong with a daemon.
 type Trouble = fn(&mut StatusDocument);
 
-fn screen(daemon: Option<StatusDocument>) -> Screen {
+fn screen(daemon: Option<StatusDocument>) -> StatusScreen {
     let asked = SpendQuestion {
         since_ms: None,
         until_ms: None,
         by: Vec::new(),
         zone: TimeZone::UTC,
     };
-    Screen {
+    StatusScreen {
         daemon,
         today: SpendDocument::new(&asked, crate::ledger::query::Spend::default()),
         caps: CapsView {

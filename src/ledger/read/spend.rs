@@ -116,7 +116,7 @@ pub(super) struct Folding<'a> {
     asked: &'a Sums<'a>,
     /// By the words of the group; with the count of open entries.
     rows: BTreeMap<Vec<String>, (LineSums, u64)>,
-    open: HashMap<EntryId, Begun>,
+    open: HashMap<EntryId, BegunEntry>,
     /// Entries that evidence comes for, and their models. Filled only when it is asked by state or model.
     reconciled: HashMap<EntryId, Option<Arc<str>>>,
     /// The models that were met: each is held once.
@@ -127,7 +127,7 @@ pub(super) struct Folding<'a> {
 }
 
 /// An entry in flight.
-struct Begun {
+struct BegunEntry {
     labels: Labels,
     /// `None`: it is not asked for.
     model: Option<Arc<str>>,
@@ -305,7 +305,7 @@ impl<'a> Folding<'a> {
         if let Some(known) = self.reconciled.get_mut(&intent.id) {
             known.clone_from(&model);
         }
-        self.open.insert(intent.id, Begun { labels, model });
+        self.open.insert(intent.id, BegunEntry { labels, model });
     }
 
     fn model(&mut self, asked_for: Option<&str>) -> Arc<str> {
@@ -348,7 +348,7 @@ impl<'a> Folding<'a> {
 
     /// `damaged`: ranges and gaps in what was read.
     pub(super) fn finish(mut self, damaged: u64) -> Result<Spend, LedgerError> {
-        for Begun { labels, model } in std::mem::take(&mut self.open).into_values() {
+        for BegunEntry { labels, model } in std::mem::take(&mut self.open).into_values() {
             let line = LineKey::new(&labels, None);
             let model = model.as_deref().unwrap_or(NOT_KNOWN);
             let at_ms = Some(labels.started_ms);

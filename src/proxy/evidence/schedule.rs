@@ -32,7 +32,7 @@ pub const ASKED_MAX: Duration = Duration::from_secs(3600);
 
 /// What one look at a run brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum RunLook {
     /// Queued, running or evaluating.
     NotYet,
     /// `completed` or `failed`: there is nothing more to learn.
@@ -112,8 +112,8 @@ impl Schedule {
     }
 
     /// Plans what follows a look. True when the run is given up for its age.
-    pub fn looked(&mut self, run_id: &str, look: Look, now: Duration, wall_ms: u64) -> bool {
-        if let Look::Busy { asked } = look {
+    pub fn looked(&mut self, run_id: &str, look: RunLook, now: Duration, wall_ms: u64) -> bool {
+        if let RunLook::Busy { asked } = look {
             let doublings = self.failures.min(16);
             let pause = QUIET.saturating_mul(1 << doublings).min(QUIET_MAX);
             let asked = asked.unwrap_or_default().min(ASKED_MAX);
@@ -127,7 +127,7 @@ impl Schedule {
         };
         let age_ms = wall_ms.saturating_sub(waiting.started_ms);
         let is_old = u128::from(age_ms) >= AGE_MAX.as_millis();
-        let goes_on = matches!(look, Look::NotYet | Look::Unreadable);
+        let goes_on = matches!(look, RunLook::NotYet | RunLook::Unreadable);
         waiting.looks = waiting.looks.saturating_add(1);
         waiting.due = (goes_on && !is_old).then(|| now + wait(waiting.looks));
         goes_on && is_old

@@ -56,12 +56,12 @@ fn sound() -> Facts {
         base_url: Some(BaseUrl::parse("https://service.example").unwrap()),
         ports: vec![(address(), Port::Answers)],
         itself: None,
-        service: Service::Took(Some(Clocks {
+        service: ServiceProbe::Took(Some(Clocks {
             service_ms: NOW_MS,
             own_ms: NOW_MS + 1000,
         })),
         state_dir: PathBuf::from("/var/lib/bursar"),
-        place: Place::Sound,
+        place: StateDirectory::Sound,
         free_bytes: Ok(1 << 40),
         commits: Some(Commits {
             count: 10,
@@ -75,7 +75,7 @@ fn sound() -> Facts {
     }
 }
 
-fn verdict(name: &str, facts: &Facts) -> Verdict {
+fn verdict(name: &str, facts: &Facts) -> CheckVerdict {
     let check = CHECKS.iter().find(|check| check.name == name);
     check.expect(name).look(facts)
 }
@@ -100,7 +100,7 @@ fn where_all_is_well_every_check_passes() {
     for check in &CHECKS {
         let verdict = check.look(&facts);
         assert!(
-            matches!(verdict, Verdict::Pass(_)),
+            matches!(verdict, CheckVerdict::Pass(_)),
             "{}: {verdict:?}",
             check.name
         );
@@ -135,7 +135,7 @@ fn each_thing_that_is_wrong_fails_its_check_and_no_other() {
         ),
         (
             "state directory",
-            |facts| facts.place = Place::Unsound("chmod 700".to_owned()),
+            |facts| facts.place = StateDirectory::Unsound("chmod 700".to_owned()),
             "chmod 700",
         ),
         (
@@ -180,12 +180,12 @@ fn each_thing_that_is_wrong_fails_its_check_and_no_other() {
         ),
         (
             "key",
-            |facts| facts.service = Service::Refuses("401".to_owned()),
+            |facts| facts.service = ServiceProbe::Refuses("401".to_owned()),
             "401",
         ),
         (
             "key",
-            |facts| facts.service = Service::NoKey("no API key".to_owned()),
+            |facts| facts.service = ServiceProbe::NoKey("no API key".to_owned()),
             "no API key",
         ),
         (
@@ -200,7 +200,7 @@ fn each_thing_that_is_wrong_fails_its_check_and_no_other() {
         (
             "clock",
             |facts| {
-                facts.service = Service::Took(Some(Clocks {
+                facts.service = ServiceProbe::Took(Some(Clocks {
                     service_ms: 0,
                     own_ms: 61_000,
                 }))
@@ -248,19 +248,20 @@ fn each_thing_that_is_wrong_fails_its_check_and_no_other() {
         ),
         (
             "upstream",
-            |facts| facts.service = Service::Unreached("a:1 speaks no TLS: x".to_owned()),
+            |facts| facts.service = ServiceProbe::Unreached("a:1 speaks no TLS: x".to_owned()),
             "speaks no TLS",
         ),
         (
             "upstream",
             |facts| {
-                facts.service = Service::Unreached("TLS with a failed: unknown issuer".to_owned())
+                facts.service =
+                    ServiceProbe::Unreached("TLS with a failed: unknown issuer".to_owned())
             },
             "unknown issuer",
         ),
         (
             "upstream",
-            |facts| facts.service = Service::Unreached("a does not resolve".to_owned()),
+            |facts| facts.service = ServiceProbe::Unreached("a does not resolve".to_owned()),
             "does not resolve",
         ),
     ];
@@ -268,7 +269,7 @@ fn each_thing_that_is_wrong_fails_its_check_and_no_other() {
         let mut facts = sound();
         change(&mut facts);
         let found = match verdict(name, &facts) {
-            Verdict::Fail(found) | Verdict::Treatable { found, .. } => found,
+            CheckVerdict::Fail(found) | CheckVerdict::Treatable { found, .. } => found,
             other => panic!("{name}, {part}: {other:?}"),
         };
         assert!(found.contains(part), "{name}: {found}");
@@ -276,7 +277,7 @@ fn each_thing_that_is_wrong_fails_its_check_and_no_other() {
             let verdict = check.look(&facts);
             assert_ne!(
                 verdict.word(),
-                Verdict::FAIL,
+                CheckVerdict::FAIL,
                 "{name}: {}: {verdict:?}",
                 check.name
             );
@@ -291,14 +292,16 @@ fn what_does_not_apply_is_skipped() {
         ("configuration", |facts| {
             facts.configuration = Configuration::Unknown;
         }),
-        ("state directory", |facts| facts.place = Place::Hidden),
+        ("state directory", |facts| {
+            facts.place = StateDirectory::Hidden
+        }),
         ("state directory", |facts| facts.state_dir = PathBuf::new()),
         ("port", |facts| facts.ports.clear()),
         ("port", |facts| {
             facts.daemon = Daemon::Hangs(7);
             facts.ports[0].1 = Port::Taken("process 7 (bursar)".to_owned());
         }),
-        ("clock", |facts| facts.service = Service::Took(None)),
+        ("clock", |facts| facts.service = ServiceProbe::Took(None)),
         ("unit", |facts| facts.units = Units::NoSystemd),
         ("unit", |facts| {
             change_unit(facts, |unit| unit.is_installed = false)
@@ -307,11 +310,11 @@ fn what_does_not_apply_is_skipped() {
             change_unit(facts, |unit| unit.active = "inactive".to_owned())
         }),
         ("upstream", |facts| {
-            facts.service = Service::Unasked("busy".to_owned())
+            facts.service = ServiceProbe::Unasked("busy".to_owned())
         }),
         ("self-reference", |facts| facts.base_url = None),
         ("key", |facts| {
-            facts.service = Service::Answered("404".to_owned())
+            facts.service = ServiceProbe::Answered("404".to_owned())
         }),
         ("disk", |facts| facts.free_bytes = Err("hidden".to_owned())),
         ("fsync", |facts| facts.commits = None),
@@ -329,7 +332,10 @@ fn what_does_not_apply_is_skipped() {
         let mut facts = sound();
         change(&mut facts);
         let verdict = verdict(name, &facts);
-        assert!(matches!(verdict, Verdict::Skip(_)), "{name}: {verdict:?}");
+        assert!(
+            matches!(verdict, CheckVerdict::Skip(_)),
+            "{name}: {verdict:?}"
+        );
     }
 }
 
@@ -342,7 +348,7 @@ fn a_stopped_service_is_told_how_to_start() {
             has_key,
             ..ServiceUnit::default()
         };
-        let Verdict::Treatable { remedy, .. } = judge_unit(&stopped, false) else {
+        let CheckVerdict::Treatable { remedy, .. } = judge_unit(&stopped, false) else {
             panic!("it fails");
         };
         assert!(remedy.contains(wanted), "{remedy}");
@@ -354,9 +360,9 @@ fn an_address_that_systemd_holds_is_not_taken() {
     let mut facts = sound();
     facts.daemon = Daemon::None;
     facts.ports[0].1 = Port::Taken("process 1 (systemd)".to_owned());
-    assert!(matches!(verdict("port", &facts), Verdict::Pass(_)));
+    assert!(matches!(verdict("port", &facts), CheckVerdict::Pass(_)));
     facts.units = Units::NoSystemd;
-    let Verdict::Fail(found) = verdict("port", &facts) else {
+    let CheckVerdict::Fail(found) = verdict("port", &facts) else {
         panic!("it is taken");
     };
     assert!(
@@ -368,7 +374,7 @@ fn an_address_that_systemd_holds_is_not_taken() {
 /// Waits of bursar's own and turns that were bought whole say nothing of a hop.
 #[test]
 fn a_stream_is_judged_from_its_own_beginning_and_only_where_it_was_one() {
-    let judged = |entry: &EntryView| Stream::of(entry).map(|stream| stream.is_late());
+    let judged = |entry: &EntryView| StreamTiming::of(entry).map(|stream| stream.is_late());
     assert_eq!(judged(&stream(2600)), Some(false));
     assert_eq!(judged(&stream(2800)), Some(true));
     let others = |members: serde_json::Value| {

@@ -28,8 +28,8 @@ fn each_state_directory_that_a_start_would_refuse_is_unsound() {
     std::fs::write(at("file"), "").unwrap();
     std::os::unix::fs::symlink(at("sound"), at("link")).unwrap();
     let table = [
-        ("sound", Ok(Place::Sound)),
-        ("to/be/made", Ok(Place::ToBeMade)),
+        ("sound", Ok(StateDirectory::Sound)),
+        ("to/be/made", Ok(StateDirectory::ToBeMade)),
         ("open", Err("chmod 700")),
         ("file", Err("link or a file")),
         ("link", Err("link or a file")),
@@ -37,7 +37,9 @@ fn each_state_directory_that_a_start_would_refuse_is_unsound() {
     ];
     for (name, wanted) in table {
         match (place(&at(name), false), wanted) {
-            (Place::Unsound(why), Err(part)) => assert!(why.contains(part), "{name}: {why}"),
+            (StateDirectory::Unsound(why), Err(part)) => {
+                assert!(why.contains(part), "{name}: {why}")
+            }
             (found, Ok(wanted)) => assert_eq!(found, wanted, "{name}"),
             (found, Err(_)) => panic!("{name}: {found:?}"),
         }

@@ -3,22 +3,28 @@ use super::*;
 #[test]
 fn what_a_daemon_says_is_read_as_it_is_meant() {
     let refused = format!("the service answered 401: {}", own_call::KEY_REFUSED);
-    type Means = fn(String) -> Service;
+    type Means = fn(String) -> ServiceProbe;
     let table: [(&str, Means); 6] = [
-        (&refused, Service::Refuses),
+        (&refused, ServiceProbe::Refuses),
         (
             "the service answered 404: it has no /v1/auto/metrics",
-            Service::Answered,
+            ServiceProbe::Answered,
         ),
         (
             "the service was not reached: TLS with x failed",
-            Service::Unreached,
+            ServiceProbe::Unreached,
         ),
-        ("the service did not answer within 30 s", Service::Unreached),
-        ("too many questions at once; try again", Service::Unasked),
+        (
+            "the service did not answer within 30 s",
+            ServiceProbe::Unreached,
+        ),
+        (
+            "too many questions at once; try again",
+            ServiceProbe::Unasked,
+        ),
         (
             "the service's /v1/auto/metrics has no member \"spend\"; set [reconcile] spend_field",
-            |_| Service::Took(None),
+            |_| ServiceProbe::Took(None),
         ),
     ];
     for (words, wanted) in table {

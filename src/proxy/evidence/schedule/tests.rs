@@ -33,14 +33,14 @@ fn a_run_is_looked_at_after_3_seconds_and_then_seldomer_up_to_a_minute() {
         assert_eq!(due(&schedule, due_at), ["r"], "after {wait} s");
         assert_eq!(schedule.next(), Some(due_at));
         schedule.sync(&[run("r")], due_at);
-        schedule.looked("r", Look::NotYet, due_at, START_MS);
+        schedule.looked("r", RunLook::NotYet, due_at, START_MS);
         at = due_at;
     }
 }
 
 #[test]
 fn what_is_over_or_gone_is_not_looked_at_again_and_what_left_the_list_is_forgotten() {
-    for look in [Look::Over, Look::Gone] {
+    for look in [RunLook::Over, RunLook::Gone] {
         let mut schedule = Schedule::default();
         schedule.sync(&[run("r")], s(0));
         assert!(!schedule.looked("r", look, s(3), START_MS));
@@ -57,13 +57,13 @@ fn an_old_run_is_looked_at_once_and_given_up() {
     let mut schedule = Schedule::default();
     schedule.sync(&[run("r")], s(0));
     assert_eq!(due(&schedule, s(3)), ["r"], "also when it is a day old");
-    assert!(!schedule.looked("r", Look::NotYet, s(3), START_MS + DAY_MS - 1));
-    assert!(schedule.looked("r", Look::NotYet, s(9), START_MS + DAY_MS));
+    assert!(!schedule.looked("r", RunLook::NotYet, s(3), START_MS + DAY_MS - 1));
+    assert!(schedule.looked("r", RunLook::NotYet, s(9), START_MS + DAY_MS));
     assert_eq!(schedule.next(), None);
     // A day without an answer is no reason to stop: nothing was learnt.
     let mut schedule = Schedule::default();
     schedule.sync(&[run("r")], s(0));
-    assert!(!schedule.looked("r", Look::Busy { asked: None }, s(3), START_MS + DAY_MS));
+    assert!(!schedule.looked("r", RunLook::Busy { asked: None }, s(3), START_MS + DAY_MS));
     assert!(schedule.next().is_some());
 }
 
@@ -83,13 +83,13 @@ fn a_service_that_wants_quiet_gets_it_and_is_then_tried_with_one_run() {
     schedule.sync(&runs, s(0));
     let mut now = s(10);
     for pause in [5, 10, 20, 40, 80, 160, 300, 300] {
-        schedule.looked("r0", Look::Busy { asked: None }, now, START_MS);
+        schedule.looked("r0", RunLook::Busy { asked: None }, now, START_MS);
         assert!(due(&schedule, now + s(pause) - Duration::from_millis(1)).is_empty());
         now += s(pause);
         assert_eq!(schedule.next(), Some(now));
         assert_eq!(due(&schedule, now).len(), 1, "after {pause} s");
     }
-    schedule.looked("r0", Look::NotYet, now, START_MS);
+    schedule.looked("r0", RunLook::NotYet, now, START_MS);
     assert_eq!(due(&schedule, now).len(), AT_ONCE, "it is well again");
 }
 
@@ -99,7 +99,7 @@ fn a_longer_retry_after_counts_up_to_an_hour() {
         let mut schedule = Schedule::default();
         schedule.sync(&[run("r")], s(0));
         let asked = Some(s(asked));
-        schedule.looked("r", Look::Busy { asked }, s(10), START_MS);
+        schedule.looked("r", RunLook::Busy { asked }, s(10), START_MS);
         assert_eq!(schedule.next(), Some(s(10 + pause)));
     }
 }
