@@ -104,6 +104,7 @@ install: ## install the binary, the units and the config; build with `make relea
 	install -D -m 0644 systemd/bursar.sysusers $(DESTDIR)$(SYSUSERSDIR)/bursar.conf
 	@# A config that is there stays there.
 	test -e $(DESTDIR)$(SYSCONFDIR)/bursar/config.toml || install -m 0644 config.toml $(DESTDIR)$(SYSCONFDIR)/bursar/config.toml
+	@echo "next, as root: systemd-sysusers && systemctl daemon-reload; base_url in $(SYSCONFDIR)/bursar/config.toml; bursar key set"
 
 uninstall: ## take away what `make install` installed; configuration, key and ledger stay
 	rm -f $(DESTDIR)$(PREFIX)/bin/bursar $(DESTDIR)$(SYSUSERSDIR)/bursar.conf

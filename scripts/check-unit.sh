@@ -18,22 +18,22 @@ sed 's|^ExecStart=/usr/bin/bursar |ExecStart=/bin/true |' "$unit" \
     >"$tmp/bursar.service"
 grep -q '^ExecStart=/bin/true ' "$tmp/bursar.service" || die "$unit: no ExecStart=/usr/bin/bursar"
 # The socket beside its service: a socket that starts nothing is found, too.
-cp systemd/bursar.socket "$tmp/"
+cp systemd/*.socket "$tmp/"
 
-say "systemd-analyze verify $unit systemd/bursar.socket"
-systemd-analyze verify --man=no "$tmp/bursar.service" "$tmp/bursar.socket" >"$tmp/out" 2>&1 || { cat "$tmp/out"; exit 1; }
+say "systemd-analyze verify $unit systemd/*.socket"
+systemd-analyze verify --man=no "$tmp/bursar.service" "$tmp"/*.socket >"$tmp/out" 2>&1 || { cat "$tmp/out"; exit 1; }
 [ ! -s "$tmp/out" ] || { cat "$tmp/out"; exit 1; }
 # A service that reached a limit on starts would take the socket down with it (tests/it/service_unit.rs has the rest).
 grep -qx 'StartLimitIntervalSec=0' "$unit" || die "$unit: a service that fails stays down"
 grep -qx 'TriggerLimitIntervalSec=0' systemd/bursar.socket || die "systemd/bursar.socket: it fails with its service"
 # Users of bursar.socket's path are apps by their uid; a private user namespace shows all of them as nobody.
 ! grep -qE '^PrivateUsers=(yes|true|on|1|self)' "$unit" || die "$unit: PrivateUsers= hides who connects to /run/bursar.sock"
-# What parses both units must see a misspelt line in either.
-for name in bursar.service bursar.socket; do
+# What parses the units must see a misspelt line in each.
+for name in bursar.service bursar.socket bursar-admin.socket; do
     mkdir -p "$tmp/misspelt"
-    cp "$tmp"/bursar.* "$tmp/misspelt/"
-    printf '[%s]\nLimitKORE=0\n' "$([ "$name" = bursar.socket ] && echo Socket || echo Service)" >>"$tmp/misspelt/$name"
-    systemd-analyze verify --man=no "$tmp/misspelt/bursar.service" "$tmp/misspelt/bursar.socket" 2>&1 |
+    cp "$tmp"/bursar.service "$tmp"/*.socket "$tmp/misspelt/"
+    printf '[%s]\nLimitKORE=0\n' "$([ "$name" = bursar.service ] && echo Service || echo Socket)" >>"$tmp/misspelt/$name"
+    systemd-analyze verify --man=no "$tmp/misspelt/bursar.service" "$tmp"/misspelt/*.socket 2>&1 |
         grep -q LimitKORE || die "verify does not see a misspelt line in $name"
 done
 if have systemd-sysusers; then

@@ -69,7 +69,7 @@ deb() {
             "${variant[@]}" --output "$OUT/"
     done
     ls -l "$OUT"/*.deb
-    have lintian || { skip "lintian" "it is missing: install Debian's package lintian"; return; }
+    have lintian || apt_install lintian || { skip "lintian" "it is missing: install Debian's package lintian"; return; }
     run lintian --fail-on error --tag-display-limit 0 "$OUT"/*_"$VERSION"-"${DEB_REVISION:-1}"_*.deb
 }
 
