@@ -342,6 +342,9 @@ fn failure(entry: &EntryView) -> String {
     let what = match last.end {
         AttemptEnd::NotSent => "not sent whole",
         AttemptEnd::NoHead => "no answer",
+        AttemptEnd::Refused if last.status.is_some_and(|status| status >= 500) => {
+            "failed at the service"
+        }
         AttemptEnd::Refused => "refused by the service",
         AttemptEnd::Gateway => "answered by a gateway",
         AttemptEnd::Answered => "answered",

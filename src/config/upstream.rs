@@ -87,7 +87,7 @@ fn base_url(reader: &mut Reader<'_>) -> Option<BaseUrl> {
         if !reader.has_refused_key("base_url") {
             reader.refuse(
                 &Location::default(),
-                "no upstream: set base_url in [upstream] of the configuration file, BURSAR_UPSTREAM, or --upstream URL",
+                "no upstream: set base_url in [upstream] of the configuration file, BURSAR_UPSTREAM, or --upstream URL; without an account, `bursar sandbox` is the service on this machine (http://127.0.0.1:8329, key sandbox-key)",
             );
         }
         return None;
@@ -148,7 +148,7 @@ fn api_key(reader: &mut Reader<'_>, place: &Location, source: &KeyPlace) -> Opti
         KeyPlace::Nowhere => {
             reader.refuse(
                 place,
-                "no API key: put it into a file and set api_key_file in [upstream] of the configuration file, BURSAR_API_KEY_FILE, or --api-key-file FILE",
+                "no API key: put it into a file and set api_key_file in [upstream] of the configuration file, BURSAR_API_KEY_FILE, or --api-key-file FILE; `bursar key set` asks for it and writes that file",
             );
             return None;
         }

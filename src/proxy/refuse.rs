@@ -228,7 +228,7 @@ impl Code {
             Self::ConnectionsFull => "Too many connections are open; try again.",
             Self::LedgerUnavailable => {
                 "The ledger cannot be written, so nothing that costs money is sent. See \
-                 `bursar check` and the daemon's log; free routes go on."
+                 `bursar doctor` and the daemon's log; free routes go on."
             }
             Self::CapReached => "A cap is reached. Nothing was sent. See `bursar caps`.",
             Self::CapBusy => {

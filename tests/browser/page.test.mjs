@@ -225,7 +225,7 @@ test("what stands on it is what was bought, by app, with what failed and what is
   assert.deepEqual(apps.map((name) => name.trim()).sort(), ["checkout-assistant", "nightly-eval", "web"]);
   assert.equal(await page.locator("svg.chart g").count(), 30);
   const text = await page.locator("main").innerText();
-  for (const part of ["503, refused by the service", "no response", "agent turn", "all, a day", "web, a day", "UTC"]) {
+  for (const part of ["503, failed at the service", "no response", "agent turn", "all, a day", "web, a day", "UTC"]) {
     assert.ok(text.includes(part), `${part}: ${text}`);
   }
   assert.ok(text.includes("<b>bold</b>"), "foreign text is text");

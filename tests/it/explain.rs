@@ -145,7 +145,7 @@ async fn every_state_is_shown_with_its_reason() {
             CHAT,
             None,
             "failed, $0.000000",
-            "Each attempt was refused by the service. A request that fails bills nothing.",
+            "Each attempt ended with an error of the service. A request that fails bills nothing.",
         ),
         (
             vec![answered(&[])],

@@ -64,9 +64,11 @@ fn failed(view: &EntryView) -> String {
         .any(|attempt| attempt.end == AttemptEnd::NotSent);
     match (refused, unsent) {
         (true, true) => {
-            format!("Each attempt was refused by the service or never sent whole. {rule}")
+            format!(
+                "Each attempt ended with an error of the service, or was never sent whole. {rule}"
+            )
         }
-        (true, false) => format!("Each attempt was refused by the service. {rule}"),
+        (true, false) => format!("Each attempt ended with an error of the service. {rule}"),
         _ => "No attempt was sent whole, so the service cannot have run it.".to_owned(),
     }
 }

@@ -211,7 +211,7 @@ fn receipts_failures_and_doubts_link_to_the_page_of_their_entry_and_foreign_text
     }
     assert_eq!(page.matches("<script").count(), 1, "its own");
     assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;\\u{202e}"));
-    assert!(words(&page).contains("503, refused by the service"));
+    assert!(words(&page).contains("503, failed at the service"));
     if let Some(key) = &entry.key {
         assert!(!page.contains(key.as_str()), "the key");
     }

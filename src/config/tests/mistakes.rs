@@ -239,8 +239,8 @@ fn mistakes_of_the_upstream_are_one_clear_line_each() {
         (
             "",
             &[
-                "no upstream: set base_url in [upstream] of the configuration file, BURSAR_UPSTREAM, or --upstream URL",
-                "no API key: put it into a file and set api_key_file in [upstream] of the configuration file, BURSAR_API_KEY_FILE, or --api-key-file FILE",
+                "no upstream: set base_url in [upstream] of the configuration file, BURSAR_UPSTREAM, or --upstream URL; without an account, `bursar sandbox` is the service on this machine (http://127.0.0.1:8329, key sandbox-key)",
+                "no API key: put it into a file and set api_key_file in [upstream] of the configuration file, BURSAR_API_KEY_FILE, or --api-key-file FILE; `bursar key set` asks for it and writes that file",
             ],
         ),
         (
@@ -264,8 +264,8 @@ fn mistakes_of_the_upstream_are_one_clear_line_each() {
             "upstream = 5\n",
             &[
                 "config.toml:1: [upstream] is a table; here it is a whole number",
-                "no upstream: set base_url in [upstream] of the configuration file, BURSAR_UPSTREAM, or --upstream URL",
-                "no API key: put it into a file and set api_key_file in [upstream] of the configuration file, BURSAR_API_KEY_FILE, or --api-key-file FILE",
+                "no upstream: set base_url in [upstream] of the configuration file, BURSAR_UPSTREAM, or --upstream URL; without an account, `bursar sandbox` is the service on this machine (http://127.0.0.1:8329, key sandbox-key)",
+                "no API key: put it into a file and set api_key_file in [upstream] of the configuration file, BURSAR_API_KEY_FILE, or --api-key-file FILE; `bursar key set` asks for it and writes that file",
             ],
         ),
     ];
