@@ -56,7 +56,7 @@ pub async fn ask(key: &Path) -> Units {
         .output();
     match timeout(ANSWER_DEADLINE, asked).await {
         Ok(Ok(output)) if output.status.success() => {
-            // Who may not enter the folder does not see it there.
+            // A user without the right to enter the folder does not see it there.
             let has_key = key.try_exists().unwrap_or(true);
             Units::read(&String::from_utf8_lossy(&output.stdout), has_key)
         }
