@@ -12,6 +12,7 @@ pub mod receipt;
 pub mod routes;
 pub mod sse;
 pub mod trace;
+pub mod translate;
 
 use serde::{Deserialize, Serialize};
 

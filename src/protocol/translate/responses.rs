@@ -1,0 +1,1 @@
+//! The Responses dialect (`POST /v1/responses`): translated to one chat completion and back.
