@@ -6,5 +6,6 @@
 pub mod config;
 pub mod journal;
 pub mod receipt;
+pub mod responses;
 pub mod routes;
 pub mod sse;

@@ -10,6 +10,8 @@ mod config;
 mod journal;
 #[path = "../../fuzz/src/checks/receipt.rs"]
 mod receipt;
+#[path = "../../fuzz/src/checks/responses.rs"]
+pub mod responses;
 #[path = "../../fuzz/src/checks/routes.rs"]
 mod routes;
 #[path = "../../fuzz/src/checks/sse.rs"]
@@ -41,11 +43,18 @@ fn configurations_of_the_corpus_are_taken_or_refused_in_words() {
 }
 
 #[test]
-fn no_seed_is_lost() {
-    let counts =
-        ["sse", "receipt", "journal", "routes", "config"].map(|target| seeds(target).len());
+fn requests_and_answers_of_the_corpus_keep_every_text_in_the_responses_dialect() {
+    replay("responses", responses::check);
+}
 
-    assert_eq!(counts, [119, 95, 101, 96, 97]);
+#[test]
+fn no_seed_is_lost() {
+    let targets = ["sse", "receipt", "journal", "routes", "config", "responses"];
+
+    assert_eq!(
+        targets.map(|target| seeds(target).len()),
+        [119, 95, 101, 96, 97, 120]
+    );
 }
 
 /// Runs a check over every seed of a target.

@@ -14,6 +14,7 @@ mod corpus;
 mod crash;
 mod damage;
 mod demo;
+mod dialects;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod disk;
 mod doctor;
