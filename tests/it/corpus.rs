@@ -53,7 +53,7 @@ fn no_seed_is_lost() {
 
     assert_eq!(
         targets.map(|target| seeds(target).len()),
-        [119, 95, 101, 96, 97, 120]
+        [119, 95, 101, 96, 97, 121]
     );
 }
 

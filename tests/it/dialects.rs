@@ -37,19 +37,20 @@ const HALVES: [&str; 2] = ["\\ud800", "\\udfff"];
 
 const ARGUMENTS: [&str; 6] = [
     r#"{}"#,
-    r#"{\"n\": 1e2, \"s\":\"\\u00e9\\\"\"}"#,
+    r#"{\"n\":\n1e2, \"s\":\"\\u00e9\\\"\"}"#,
     r#"{\"input\":\"x\\ny\"}"#,
     r#"{\"n\":"#,
     r#""#,
     r#"*** Begin Patch\n"#,
 ];
 
-const TOOLS: [&str; 6] = [
+const TOOLS: [&str; 7] = [
     r#"{"type":"function","name":"f","parameters":{"type":"object"}}"#,
     r#"{"type":"custom","name":"apply_patch","description":"Edit.","format":{"type":"grammar","syntax":"lark","definition":"start: x"}}"#,
     r#"{"type":"namespace","name":"mail","tools":[{"type":"function","name":"send"},{"type":"custom","name":"draft"}]}"#,
     r#"{"type":"web_search"}"#,
     r#"{"type":"function","name":"mail__send"}"#,
+    "{\n  \"type\": \"tool_search\",\r\n  \"execution\": \"client\", \"parameters\": {\n}}",
     r#"{"type":"namespace","name":"a.b","tools":[{"type":"function","name":"f"}]}"#,
 ];
 
@@ -123,23 +124,9 @@ impl Dice {
                 } else {
                     format!("call_{turn}_{call}")
                 };
-                let custom = self.roll(3) == 0;
-                items.push(match custom {
-                    true => format!(r#"{{"type":"custom_tool_call","call_id":"{id}","name":"apply_patch","input":{}}}"#, self.text(halves)),
-                    false => {
-                        let namespace = self.pick(&["", r#","namespace":"mail""#]);
-                        format!(r#"{{"type":"function_call","call_id":"{id}","name":"send"{namespace},"arguments":"{}"}}"#, self.pick(&ARGUMENTS))
-                    }
-                });
-                let kind = if custom {
-                    "custom_tool_call_output"
-                } else {
-                    "function_call_output"
-                };
-                outputs.push(format!(
-                    r#"{{"type":"{kind}","call_id":"{id}","output":{}}}"#,
-                    self.content("input_text", halves)
-                ));
+                let (called, output) = self.call(&id, halves);
+                items.push(called);
+                outputs.push(output);
                 match self.roll(5) {
                     0 => items.push(format!(
                         r#"{{"role":"assistant","phase":"commentary","content":{}}}"#,
@@ -166,6 +153,35 @@ impl Dice {
             });
         }
         items
+    }
+
+    /// A call and its output.
+    fn call(&mut self, id: &str, halves: bool) -> (String, String) {
+        let (kind, members) = match self.roll(5) {
+            0 => {
+                let call = r#""execution":"client","arguments":{"query": "x", "limit":8}"#;
+                let found = r#""execution":"client","tools":[{"type":"namespace","name":"found","tools":[{"type":"function","name":"f"}]}]"#;
+                return (
+                    format!(r#"{{"type":"tool_search_call","call_id":"{id}",{call}}}"#),
+                    format!(r#"{{"type":"tool_search_output","call_id":"{id}",{found}}}"#),
+                );
+            }
+            1 => {
+                let input = format!(r#""name":"apply_patch","input":{}"#, self.text(halves));
+                ("custom_tool_call", input)
+            }
+            _ => {
+                let namespace = self.pick(&["", r#","namespace":"mail""#]);
+                let arguments = self.pick(&ARGUMENTS);
+                let call = format!(r#""name":"send"{namespace},"arguments":"{arguments}""#);
+                ("function_call", call)
+            }
+        };
+        let output = self.content("input_text", halves);
+        (
+            format!(r#"{{"type":"{kind}","call_id":"{id}",{members}}}"#),
+            format!(r#"{{"type":"{kind}_output","call_id":"{id}","output":{output}}}"#),
+        )
     }
 
     fn request(&mut self) -> String {
@@ -196,7 +212,14 @@ impl Dice {
         } else {
             self.text(true)
         };
-        let names = ["f", "apply_patch", "mail__send", "mail__draft", "unheard"];
+        let names = [
+            "f",
+            "apply_patch",
+            "mail__send",
+            "mail__draft",
+            "tool_search",
+            "unheard",
+        ];
         let calls: Vec<String> = (0..self.roll(4))
             .map(|_| {
                 let (name, arguments) = (self.pick(&names), self.pick(&ARGUMENTS[..3]));
@@ -228,7 +251,7 @@ fn invented_conversations_keep_every_text_both_ways() {
         let known = |_: &str| Some(Arc::from([Item::new(r#"{"role":"user","content":"x"}"#)]));
         let refused = request::translate(request.as_bytes(), &known).err();
         assert_eq!(refused, None, "round {round}: {request}");
-        play(round, format!("{request}\n{}", dice.answer()).as_bytes());
+        play(round, format!("{request}\n\n{}", dice.answer()).as_bytes());
     }
 }
 
@@ -236,7 +259,7 @@ fn invented_conversations_keep_every_text_both_ways() {
 fn damaged_conversations_are_translated_or_refused_and_never_panic() {
     for round in 0..ROUNDS {
         let mut dice = Dice::of(round);
-        let mut case = format!("{}\n{}", dice.request(), dice.answer()).into_bytes();
+        let mut case = format!("{}\n\n{}", dice.request(), dice.answer()).into_bytes();
         for _ in 0..1 + dice.roll(3) {
             let at = dice.roll(case.len());
             match dice.roll(4) {

@@ -1,4 +1,4 @@
-//! The Responses dialect, for any request and any answer: a line each, the request first.
+//! The Responses dialect, for any request and any answer, with an empty line between them.
 //!
 //! Promise: nothing panics, the same bytes give the same bytes, and what is given out is JSON. Every text and
 //! every call's arguments of a request that is translated are in the chat completion once, equal after
@@ -36,9 +36,8 @@ const FACTS: AnswerFacts<'static> = AnswerFacts {
 };
 
 pub fn check(bytes: &[u8]) {
-    let mut lines = bytes.splitn(2, |byte| *byte == b'\n');
-    let asked = lines.next().unwrap_or_default();
-    let answered = lines.next().unwrap_or_default();
+    let parted = bytes.windows(2).position(|bytes| bytes == b"\n\n");
+    let (asked, answered) = bytes.split_at(parted.unwrap_or(bytes.len()));
     let failed = error::body(500, asked);
     let members: Members<'_> = read(&failed);
     let error: Members<'_> = serde_json::from_str(members["error"].get()).expect("an object");
@@ -99,11 +98,25 @@ fn spoken_item(item: &Value, texts: &mut Vec<String>) {
     match item["type"].as_str() {
         Some("message") => content(&item["content"], texts),
         Some("function_call_output" | "custom_tool_call_output") => content(&item["output"], texts),
-        Some("function_call") => arguments(&item["arguments"], texts),
+        Some("function_call") => text(&item["arguments"], texts),
         Some("custom_tool_call") => {
             texts.push(serde_json::json!({"input": item["input"]}).to_string())
         }
         None if !item["role"].is_null() => content(&item["content"], texts),
+        Some("tool_search_call") if !item["call_id"].is_null() => {
+            let arguments = &item["arguments"];
+            let nothing = serde_json::json!({});
+            let arguments = if arguments.is_null() {
+                &nothing
+            } else {
+                arguments
+            };
+            texts.push(arguments.to_string());
+        }
+        Some("tool_search_output") if !item["call_id"].is_null() => {
+            let tools = item["tools"].as_array().cloned();
+            texts.push(Value::from(tools.unwrap_or_default()).to_string());
+        }
         Some("item_reference") | None => spoken_item(&value(EARLIER[1]), texts),
         Some(_) => {}
     }
@@ -115,7 +128,7 @@ fn said(completion: &Value) -> Vec<String> {
     for message in completion["messages"].as_array().expect("messages") {
         content(&message["content"], &mut texts);
         for call in message["tool_calls"].as_array().into_iter().flatten() {
-            arguments(&call["function"]["arguments"], &mut texts);
+            text(&call["function"]["arguments"], &mut texts);
         }
     }
     sorted(texts)
@@ -138,16 +151,13 @@ fn text(text: &Value, texts: &mut Vec<String>) {
     texts.extend(text.as_str().map(str::to_owned));
 }
 
-/// Spaced alike where they are JSON: a custom tool's are made here.
-fn arguments(arguments: &Value, texts: &mut Vec<String>) {
-    let Some(arguments) = arguments.as_str() else {
-        return;
-    };
-    let read = serde_json::from_str::<Value>(arguments);
-    texts.push(read.map_or_else(|_| arguments.to_owned(), |value| value.to_string()));
-}
-
+/// Spaced alike where they are JSON: a custom tool's arguments are made here.
 fn sorted(mut texts: Vec<String>) -> Vec<String> {
+    for text in &mut texts {
+        if let Ok(value @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text) {
+            *text = value.to_string();
+        }
+    }
     texts.retain(|text| !text.is_empty() && !ADDED.iter().any(|added| text.starts_with(added)));
     texts.sort();
     texts
@@ -178,7 +188,8 @@ fn answer(turn: &Turn, answered: &[u8]) {
     let mut texts = Vec::new();
     for item in &output {
         for member in ["arguments", "input"] {
-            texts.extend(item.get(member).map(|text| inside(text)));
+            let text = item.get(member).filter(|text| text.get().starts_with('"'));
+            texts.extend(text.map(|text| inside(text)));
         }
         let parts = item
             .get("content")

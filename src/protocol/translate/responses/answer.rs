@@ -83,7 +83,7 @@ pub fn translate(turn: &Turn, body: &[u8], facts: AnswerFacts<'_>) -> Result<Vec
 
 /// What a document of [`translate`] leaves to be referred to. `None`: the app asked not to store it.
 pub fn given(turn: &Turn, document: &[u8]) -> Option<Given> {
-    let input = turn.request.conversation.clone()?;
+    let input = turn.conversation()?.to_vec();
     let document = Object::read(std::str::from_utf8(document).ok()?)?;
     let id = document.get("id").and_then(Text::of)?.unescaped()?;
     let mut outputs = Vec::new();
@@ -163,29 +163,35 @@ impl<'a> Output<'a> {
         let name = name.ok_or_else(|| unrendered("one of its calls has no name"))?;
         let arguments = function.get("arguments").and_then(Text::of);
         let spoken = name.unescaped();
-        let spoken = spoken.and_then(|sent| self.turn.request.names.get(&sent));
-        let is_custom = spoken.is_some_and(|spoken| spoken.form == Form::Custom);
-
-        let value = arguments.and_then(|arguments| match is_custom {
-            true => input(arguments, is_whole),
-            false => is_complete(arguments, is_whole).then(|| Cow::Borrowed(arguments.json())),
+        let spoken = spoken.and_then(|sent| self.turn.names().get(&sent));
+        let form = spoken.map_or(Form::Function, |spoken| spoken.form);
+        let value = arguments.and_then(|arguments| match form {
+            Form::Custom => input(arguments, is_whole),
+            Form::Function if is_complete(arguments, is_whole) => {
+                Some(Cow::Borrowed(arguments.json()))
+            }
+            Form::Search if !arguments.is_empty() && is_complete(arguments, is_whole) => {
+                arguments.unescaped()
+            }
+            Form::Function | Form::Search => None,
         });
         let Some(value) = value else {
             return match is_whole {
                 // Cut short: what there is of the call is not offered.
                 false => Ok(()),
-                true => Err(unrendered(match is_custom {
-                    true => "the arguments of one of its calls hold no `input`",
-                    false => "the arguments of one of its calls are no JSON object",
+                true => Err(unrendered(match form {
+                    Form::Custom => "the arguments of one of its calls hold no `input`",
+                    _ => "the arguments of one of its calls are no JSON object",
                 })),
             };
         };
 
         let number = self.calls;
         self.calls += 1;
-        let (prefix, kind, member) = match is_custom {
-            true => ("ctc", "custom_tool_call", "input"),
-            false => ("fc", "function_call", "arguments"),
+        let (prefix, kind, member) = match form {
+            Form::Function => ("fc", "function_call", "arguments"),
+            Form::Custom => ("ctc", "custom_tool_call", "input"),
+            Form::Search => ("tsc", "tool_search_call", "arguments"),
         };
         let out = &mut self.items;
         out.push_str(&format!("{{\"id\":\"{prefix}_{}_{number}\"", self.entry));
@@ -202,10 +208,16 @@ impl<'a> Output<'a> {
             Some(id) => out.push_str(id.json()),
             None => out.push_str(&format!("\"call_{}_{number}\"", self.entry)),
         }
-        out.push_str(",\"name\":");
-        match spoken {
-            Some(spoken) => quote(out, &spoken.name),
-            None => out.push_str(name.json()),
+        match (form, spoken) {
+            (Form::Search, _) => out.push_str(",\"execution\":\"client\""),
+            (_, Some(spoken)) => {
+                out.push_str(",\"name\":");
+                quote(out, &spoken.name);
+            }
+            (_, None) => {
+                out.push_str(",\"name\":");
+                out.push_str(name.json());
+            }
         }
         if let Some(namespace) = spoken.and_then(|spoken| spoken.namespace.as_deref()) {
             out.push_str(",\"namespace\":");

@@ -154,7 +154,7 @@ impl Stream {
         let empty = |name: &str, value: &str| match name {
             "status" => "\"in_progress\"".to_owned(),
             "content" => "[]".to_owned(),
-            "arguments" | "input" => "\"\"".to_owned(),
+            "arguments" | "input" if value.starts_with('"') => "\"\"".to_owned(),
             _ => value.to_owned(),
         };
         let added = item

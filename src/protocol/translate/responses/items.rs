@@ -11,8 +11,10 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use serde_json::value::RawValue;
+
 use super::json::{Object, Path, Text, array, quote};
-use super::tools::Tools;
+use super::tools::{TOOL_SEARCH, Tools};
 use crate::protocol::translate::{Dropped, Untranslatable};
 
 /// The messages so far.
@@ -46,10 +48,14 @@ enum Arguments<'a> {
     Json(Text<'a>),
     /// A custom tool's text, which the service knows as the one argument of a function.
     Input(Text<'a>),
+    /// An object, not a string that holds one.
+    Object(&'a str),
 }
 
 enum Part<'a> {
     Text(Text<'a>),
+    /// JSON that is shown as a text.
+    Json(&'a str),
     Refusal(Text<'a>),
     Image {
         url: Text<'a>,
@@ -62,13 +68,15 @@ const IMAGE_FOLLOWS: &str = "The output is an image; it is in the next message."
 const IMAGE_OF: &str = "The image that the tool call put out, id ";
 
 /// Records of what the vendor's servers did: there is nothing in them that the model could not do without.
-const LEFT_OUT: [&str; 6] = [
+const LEFT_OUT: [&str; 8] = [
     "reasoning",
     "web_search_call",
     "file_search_call",
     "code_interpreter_call",
     "image_generation_call",
     "mcp_list_tools",
+    "tool_search_call",
+    "tool_search_output",
 ];
 
 // === impl Transcript ===
@@ -107,15 +115,32 @@ impl<'a, 't> Transcript<'a, 't> {
             Some("function_call") => {
                 let arguments = item.text(at, "arguments")?;
                 let arguments = arguments.ok_or_else(|| at.missing("arguments"))?;
-                self.call(item, Arguments::Json(arguments), at)
+                self.call(item, self.name(item, at)?, Arguments::Json(arguments), at)
             }
             Some("custom_tool_call") => {
                 let input = item.text(at, "input")?;
                 let input = input.ok_or_else(|| at.missing("input"))?;
-                self.call(item, Arguments::Input(input), at)
+                self.call(item, self.name(item, at)?, Arguments::Input(input), at)
+            }
+            // Without a call's id the vendor's server has searched.
+            Some("tool_search_call") if item.get("call_id").is_some() => {
+                item.object(at, "arguments")?;
+                let arguments = item.get("arguments").map_or("{}", RawValue::get);
+                self.call(
+                    item,
+                    TOOL_SEARCH.to_owned(),
+                    Arguments::Object(arguments),
+                    at,
+                )
+            }
+            Some("tool_search_output") if item.get("call_id").is_some() => {
+                item.array(at, "tools")?;
+                let found = item.get("tools").map_or("[]", RawValue::get);
+                self.output(item, vec![Part::Json(found)], at)
             }
             Some("function_call_output" | "custom_tool_call_output") => {
-                self.output(item, at, dropped)
+                let parts = content(item, "output", "tool", at, dropped)?;
+                self.output(item, parts, at)
             }
             // Its tools are in the request already.
             Some("additional_tools") => Ok(()),
@@ -174,16 +199,22 @@ impl<'a, 't> Transcript<'a, 't> {
         self.is_open = false;
     }
 
+    /// What the service calls the tool of a call.
+    fn name(&self, item: &Object<'a>, at: &Path<'_>) -> Result<String, Untranslatable> {
+        let name = item.word(at, "name")?;
+        let name = name.ok_or_else(|| at.missing("name"))?;
+        let namespace = item.word(at, "namespace")?;
+        Ok(self.tools.sent_name(namespace.as_deref(), &name))
+    }
+
     fn call(
         &mut self,
         item: &Object<'a>,
+        name: String,
         arguments: Arguments<'a>,
         at: &Path<'_>,
     ) -> Result<(), Untranslatable> {
         let (id, key) = call_id(item, at)?;
-        let name = item.word(at, "name")?;
-        let name = name.ok_or_else(|| at.missing("name"))?;
-        let namespace = item.word(at, "namespace")?;
         if !self.is_open {
             self.push("assistant", Vec::new());
             self.is_open = true;
@@ -193,7 +224,7 @@ impl<'a, 't> Transcript<'a, 't> {
             self.calls.insert(key, (message, open.calls.len()));
             open.calls.push(Call {
                 id,
-                name: self.tools.sent_name(namespace.as_deref(), &name),
+                name,
                 arguments,
                 outputs: Vec::new(),
                 place: at.to_string(),
@@ -205,11 +236,10 @@ impl<'a, 't> Transcript<'a, 't> {
     fn output(
         &mut self,
         item: &Object<'a>,
+        parts: Vec<Part<'a>>,
         at: &Path<'_>,
-        dropped: &mut Dropped,
     ) -> Result<(), Untranslatable> {
         let (_, key) = call_id(item, at)?;
-        let parts = content(item, "output", "tool", at, dropped)?;
         let known = self.calls.get(&key).copied();
         let call =
             known.and_then(|(message, call)| self.messages.get_mut(message)?.calls.get_mut(call));
@@ -304,6 +334,7 @@ impl Call<'_> {
         out.push_str(",\"arguments\":");
         match self.arguments {
             Arguments::Json(arguments) => out.push_str(arguments.json()),
+            Arguments::Object(arguments) => quote(out, arguments),
             Arguments::Input(input) => quote(out, &format!("{{\"input\":{}}}", input.json())),
         }
         out.push_str("}},");
@@ -333,6 +364,10 @@ impl Part<'_> {
             Part::Text(text) => {
                 out.push_str("{\"type\":\"text\",\"text\":");
                 out.push_str(text.json());
+            }
+            Part::Json(json) => {
+                out.push_str("{\"type\":\"text\",\"text\":");
+                quote(out, json);
             }
             Part::Refusal(text) => {
                 out.push_str("{\"type\":\"refusal\",\"refusal\":");
@@ -365,6 +400,7 @@ fn write_parts<'a>(parts: &[impl AsRef<Part<'a>>], out: &mut String) {
     match (parts.next(), parts.len()) {
         (None, _) => out.push_str("\"\""),
         (Some(Part::Text(text)), 0) => out.push_str(text.json()),
+        (Some(Part::Json(json)), 0) => quote(out, json),
         (Some(first), _) => {
             out.push('[');
             first.write(out);

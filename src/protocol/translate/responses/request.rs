@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::items::Transcript;
 use super::json::{Object, Path, Text, array};
 use super::memory::Item;
-use super::tools::{self, Choice, Tools};
+use super::tools::{self, Choice, Origin, Tools};
 use super::turn::{Asked, Turn};
 use crate::protocol::translate::{Dropped, Translated, Untranslatable};
 
@@ -97,20 +97,23 @@ pub fn translate(body: &[u8], earlier: Earlier<'_>) -> Result<Translated<Turn>, 
     let sources = sources(&request, at, earlier)?;
     let mut tools = Tools::default();
     if let Some(list) = request.array(at, "tools")? {
-        tools.add(&list, &at.member("tools"), &mut dropped)?;
+        tools.add(&list, Origin::Request, &at.member("tools"), &mut dropped)?;
     }
     for source in &sources {
-        let Source::Own { place, item, .. } = source else {
-            continue;
+        let (place, found) = match source {
+            Source::Own { place, item, .. } => (*place, tools::of_item(item)),
+            Source::Earlier { place, item } => {
+                let item = Object::read(item.json());
+                (
+                    place.unwrap_or(0),
+                    item.map_or_else(Vec::new, |item| tools::of_item(&item)),
+                )
+            }
+            Source::Words(_) => continue,
         };
-        if item
-            .get("type")
-            .is_some_and(|kind| kind.get() == "\"additional_tools\"")
-        {
-            let list = at.member("input");
-            let here = list.element(*place);
-            tools.add(&tools::of_item(item), &here.member("tools"), &mut dropped)?;
-        }
+        let list = at.member("input");
+        let here = list.element(place);
+        tools.add(&found, Origin::Item, &here.member("tools"), &mut dropped)?;
     }
     let mut echo = Echo::default();
     echo.json("tools", &tools.echo());
@@ -130,14 +133,12 @@ pub fn translate(body: &[u8], earlier: Earlier<'_>) -> Result<Translated<Turn>, 
 
     let store = request.flag(at, "store")?.unwrap_or(true);
     repeat(&request, at, store, &mut echo)?;
-    let turn = Turn {
-        request: Asked {
-            model: model.map(|model| model.json().to_owned()),
-            echo: echo.0,
-            names: tools.into_names(),
-            conversation: store.then(|| sources.iter().map(Source::to_item).collect()),
-        },
-    };
+    let turn = Turn::new(Asked {
+        model: model.map(|model| model.json().to_owned()),
+        echo: echo.0,
+        names: tools.into_names(),
+        conversation: store.then(|| sources.iter().map(Source::to_item).collect()),
+    });
     Ok(Translated {
         body: out.into_bytes(),
         turn,

@@ -50,7 +50,21 @@ pub enum Form {
     Function,
     /// Takes a free text instead of JSON.
     Custom,
+    /// Asks the app for further tools.
+    Search,
 }
+
+/// Where a list of tools stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// In `tools`. Each name once, and the answer repeats the list.
+    Request,
+    /// In an item. Lists of several items may name a tool again.
+    Item,
+}
+
+/// The function by which the model asks for further tools.
+pub const TOOL_SEARCH: &str = "tool_search";
 
 /// Which tools the model may or has to call.
 pub enum Choice {
@@ -118,6 +132,7 @@ impl<'a> Tools<'a> {
     pub fn add(
         &mut self,
         tools: &[&'a RawValue],
+        origin: Origin,
         at: &Path<'_>,
         dropped: &mut Dropped,
     ) -> Result<(), Untranslatable> {
@@ -128,31 +143,42 @@ impl<'a> Tools<'a> {
             let object = object.ok_or_else(|| here.refuse("A tool has to be an object."))?;
             let kind = object.word(&here, "type")?;
             let kind = kind.ok_or_else(|| here.missing("type"))?;
-            if matches!(kind.as_ref(), "function" | "custom") {
-                let name = name_of(&object, &here)?;
-                if !self.plain.insert(name) {
+            let name = match kind.as_ref() {
+                "function" | "custom" => name_of(&object, &here)?,
+                "tool_search" if is_searched_by_app(&object) => Cow::Borrowed(TOOL_SEARCH),
+                _ => {
+                    read.push((place, kind, object));
+                    continue;
+                }
+            };
+            match (self.plain.insert(name), origin) {
+                (true, _) => read.push((place, kind, object)),
+                (false, Origin::Item) => {}
+                (false, Origin::Request) => {
                     let twice = "Two tools have this name.";
                     return Err(here.member("name").refuse(twice));
                 }
             }
-            read.push((*tool, kind, object));
         }
-        for (place, (raw, kind, tool)) in read.iter().enumerate() {
-            let here = at.element(place);
+        for (place, kind, tool) in &read {
+            let here = at.element(*place);
+            let mut is_offered = true;
             match kind.as_ref() {
-                "function" => {
-                    self.function(tool, None, &here)?;
-                    self.echo_function(tool, &here)?;
+                "function" => self.function(tool, None, &here)?,
+                "custom" => self.custom(tool, None, &here)?,
+                "namespace" => self.namespace(tool, origin, &here, dropped)?,
+                "tool_search" if is_searched_by_app(tool) => self.search(tool, &here)?,
+                other => {
+                    is_offered = false;
+                    dropped.add(&format!("tool {}", server_tool(other)));
                 }
-                "custom" => {
-                    self.custom(tool, None, &here)?;
-                    self.echo_as_sent(raw);
+            }
+            if is_offered && origin == Origin::Request {
+                match (kind.as_ref(), tools.get(*place)) {
+                    ("function", _) => self.echo_function(tool, &here)?,
+                    (_, Some(raw)) => self.echo_as_sent(raw),
+                    (_, None) => {}
                 }
-                "namespace" => {
-                    self.namespace(tool, &here, dropped)?;
-                    self.echo_as_sent(raw);
-                }
-                other => dropped.add(&format!("tool {}", server_tool(other))),
             }
         }
         Ok(())
@@ -161,6 +187,7 @@ impl<'a> Tools<'a> {
     fn namespace(
         &mut self,
         namespace: &Object<'a>,
+        origin: Origin,
         at: &Path<'_>,
         dropped: &mut Dropped,
     ) -> Result<(), Untranslatable> {
@@ -172,7 +199,10 @@ impl<'a> Tools<'a> {
             let tool = Object::read(tool.get());
             let tool = tool.ok_or_else(|| here.refuse("A tool has to be an object."))?;
             let kind = tool.word(&here, "type")?;
+            let is_known =
+                origin == Origin::Item && self.find(&tool, Some(&name), &here)?.is_some();
             match kind.as_deref().ok_or_else(|| here.missing("type"))? {
+                "function" | "custom" if is_known => {}
                 "function" => self.function(&tool, Some(name.clone()), &here)?,
                 "custom" => self.custom(&tool, Some(name.clone()), &here)?,
                 other => dropped.add(&format!("tool {}", server_tool(other))),
@@ -193,26 +223,15 @@ impl<'a> Tools<'a> {
         namespace: Option<Cow<'a, str>>,
         at: &Path<'_>,
     ) -> Result<(), Untranslatable> {
-        let mut rest = String::new();
-        if let Some(text) = tool.text(at, "description")? {
-            rest.push_str(",\"description\":");
-            rest.push_str(text.json());
-        }
-        if tool.object(at, "parameters")?.is_some()
-            && let Some(parameters) = tool.get("parameters")
-        {
-            rest.push_str(",\"parameters\":");
-            rest.push_str(parameters.get());
-        }
-        if let Some(strict) = tool.flag(at, "strict")? {
-            rest.push_str(if strict {
-                ",\"strict\":true"
-            } else {
-                ",\"strict\":false"
-            });
-        }
+        let rest = described(tool, at)?;
         let name = name_of(tool, at)?;
         self.offer(name, namespace, Form::Function, &rest, at)
+    }
+
+    fn search(&mut self, tool: &Object<'a>, at: &Path<'_>) -> Result<(), Untranslatable> {
+        let rest = described(tool, at)?;
+        let name = Cow::Borrowed(TOOL_SEARCH);
+        self.offer(name, None, Form::Search, &rest, at)
     }
 
     fn custom(
@@ -282,7 +301,7 @@ impl<'a> Tools<'a> {
         if namespace.is_some() && self.is_taken(&sent) {
             return Err(at.member("name").refuse("Two tools have this name."));
         }
-        if namespace.is_some() || form == Form::Custom {
+        if namespace.is_some() || form != Form::Function {
             let spoken = Spoken {
                 name: name.clone().into_owned(),
                 namespace: namespace.clone().map(Cow::into_owned),
@@ -375,7 +394,8 @@ impl<'a> Tools<'a> {
         let kind = object.word(at, "type")?;
         match kind.as_deref().ok_or_else(|| at.missing("type"))? {
             "function" | "custom" => {
-                let place = self.find(&object, at)?;
+                let namespace = object.word(at, "namespace")?;
+                let place = self.find(&object, namespace.as_deref(), at)?;
                 let tool = place.and_then(|place| self.offered.get(place));
                 let unknown = || {
                     at.member("name")
@@ -404,13 +424,18 @@ impl<'a> Tools<'a> {
         }
     }
 
-    /// Finds the tool that an object names; only the last of a namespace's equals would be hidden.
-    fn find(&self, named: &Object<'_>, at: &Path<'_>) -> Result<Option<usize>, Untranslatable> {
+    /// The place of the tool that an object names.
+    fn find(
+        &self,
+        named: &Object<'_>,
+        namespace: Option<&str>,
+        at: &Path<'_>,
+    ) -> Result<Option<usize>, Untranslatable> {
         let name = name_of(named, at)?;
-        let namespace = named.word(at, "namespace")?;
-        Ok(self.offered.iter().position(|tool| {
-            tool.name == name && tool.namespace.as_deref() == namespace.as_deref()
-        }))
+        Ok(self
+            .offered
+            .iter()
+            .position(|tool| tool.name == name && tool.namespace.as_deref() == namespace))
     }
 
     fn allow(
@@ -429,8 +454,10 @@ impl<'a> Tools<'a> {
             let kind = tool.word(&here, "type")?;
             match kind.as_deref().ok_or_else(|| here.missing("type"))? {
                 "function" | "custom" => {
+                    let namespace = tool.word(&here, "namespace")?;
+                    let place = self.find(&tool, namespace.as_deref(), &here)?;
                     let unknown = || here.refuse("No tool of the request has this name.");
-                    places.insert(self.find(&tool, &here)?.ok_or_else(unknown)?);
+                    places.insert(place.ok_or_else(unknown)?);
                 }
                 other => dropped.add(&format!("tool {}", server_tool(other))),
             }
@@ -456,12 +483,45 @@ impl Names {
     }
 }
 
+/// The members of a function behind its name.
+fn described(tool: &Object<'_>, at: &Path<'_>) -> Result<String, Untranslatable> {
+    let mut rest = String::new();
+    if let Some(text) = tool.text(at, "description")? {
+        rest.push_str(",\"description\":");
+        rest.push_str(text.json());
+    }
+    if tool.object(at, "parameters")?.is_some()
+        && let Some(parameters) = tool.get("parameters")
+    {
+        rest.push_str(",\"parameters\":");
+        rest.push_str(parameters.get());
+    }
+    match tool.flag(at, "strict")? {
+        Some(true) => rest.push_str(",\"strict\":true"),
+        Some(false) => rest.push_str(",\"strict\":false"),
+        None => {}
+    }
+    Ok(rest)
+}
+
+/// The app itself looks for tools, not the vendor's server.
+fn is_searched_by_app(tool: &Object<'_>) -> bool {
+    tool.get("execution")
+        .is_some_and(|execution| execution.get() == "\"client\"")
+}
+
 fn name_of<'a>(tool: &Object<'a>, at: &Path<'_>) -> Result<Cow<'a, str>, Untranslatable> {
     let name = tool.word(at, "name")?.filter(|name| !name.is_empty());
     name.ok_or_else(|| at.missing("name"))
 }
 
-/// The tools of an `additional_tools` item.
+/// The tools that an item holds: `additional_tools`, and what the app found for the model.
 pub fn of_item<'a>(item: &Object<'a>) -> Vec<&'a RawValue> {
-    item.get("tools").and_then(array).unwrap_or_default()
+    let kind = item.get("type").map(RawValue::get);
+    match kind {
+        Some("\"additional_tools\"" | "\"tool_search_output\"") => {
+            item.get("tools").and_then(array).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    }
 }

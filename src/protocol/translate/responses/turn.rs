@@ -8,10 +8,10 @@ use super::tools::Names;
 
 /// A request that was translated. It holds texts of the request and shows none of them.
 pub struct Turn {
-    pub(super) request: Asked,
+    asked: Asked,
 }
 
-/// What of a request the answer repeats or depends on.
+/// What of a request its answer repeats or depends on.
 pub(super) struct Asked {
     /// As the app named it, a JSON string.
     pub model: Option<String>,
@@ -47,9 +47,22 @@ pub(super) struct Reply<'a> {
 // === impl Turn ===
 
 impl Turn {
-    /// The Response document.
+    pub(super) fn new(asked: Asked) -> Self {
+        Self { asked }
+    }
+
+    pub(super) fn names(&self) -> &Names {
+        &self.asked.names
+    }
+
+    /// All input up to here. `None`: it is not to be kept.
+    pub(super) fn conversation(&self) -> Option<&[Item]> {
+        self.asked.conversation.as_deref()
+    }
+
+    /// The Response document, on one line.
     pub(super) fn document(&self, reply: &Reply<'_>) -> String {
-        let asked = &self.request;
+        let asked = &self.asked;
         let mut out = String::with_capacity(asked.echo.len() + reply.output.len() + 512);
         out.push_str("{\"id\":\"resp_");
         out.push_str(reply.entry);
@@ -87,15 +100,19 @@ impl Turn {
         out.push_str(reply.usage.unwrap_or("null"));
         out.push_str(&asked.echo);
         out.push('}');
-        out
+        // Line ends stand between values only, and an event is one line.
+        match out.contains(['\n', '\r']) {
+            true => out.replace(['\n', '\r'], " "),
+            false => out,
+        }
     }
 }
 
 impl fmt::Debug for Turn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kept = self.request.conversation.as_ref().map(Vec::len);
+        let kept = self.asked.conversation.as_ref().map(Vec::len);
         f.debug_struct("Turn")
-            .field("echo_bytes", &self.request.echo.len())
+            .field("echo_bytes", &self.asked.echo.len())
             .field("items_kept", &kept)
             .finish_non_exhaustive()
     }

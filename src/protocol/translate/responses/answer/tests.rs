@@ -16,6 +16,8 @@ use crate::protocol::translate::AnswerFacts;
 const TOOLS: &str = r#"{"model":"gpt-5","input":"x","tools":[
     {"type":"function","name":"f"},
     {"type":"custom","name":"apply_patch"},
+    {"type":"tool_search",
+     "execution":"client"},
     {"type":"namespace","name":"mail","tools":[{"type":"function","name":"send"},{"type":"custom","name":"draft"}]}]}"#;
 
 /// What a row shows, how the service ended, its message, the status, the output with `E` for the entry's id.
@@ -117,6 +119,13 @@ const OUTPUT: &[(&str, &str, &str, &str, &str)] = &[
         "completed",
         r#"[{"id":"fc_E_0","type":"function_call","status":"completed","call_id":"a","name":"send","namespace":"mail","arguments":"{}"},
             {"id":"ctc_E_1","type":"custom_tool_call","status":"completed","call_id":"b","name":"draft","namespace":"mail","input":"x"}]"#,
+    ),
+    (
+        "Codex: a search for tools has an object as its arguments",
+        "tool_calls",
+        r#"{"tool_calls":[{"id":"a","function":{"name":"tool_search","arguments":"{\n\"query\": \"a\\nb\"}"}}]}"#,
+        "completed",
+        r#"[{"id":"tsc_E_0","type":"tool_search_call","status":"completed","call_id":"a","execution":"client","arguments":{"query":"a\nb"}}]"#,
     ),
     (
         "a truncated call is not offered, one before it is",
@@ -406,6 +415,13 @@ fn half_a_character_of_the_service_passes_as_it_came() {
         document.contains(r#""arguments":"{\"x\":\"\\ud800\"}""#),
         "{document}"
     );
+}
+
+#[test]
+fn the_document_is_one_line_however_the_request_was_spaced() {
+    let body = completion("tool_calls", &calling("tool_search", "{\r\n}"));
+    let document = translate(&turn(TOOLS), body.as_bytes(), facts()).expect("a document");
+    assert!(!document.iter().any(|byte| b"\r\n".contains(byte)));
 }
 
 #[test]

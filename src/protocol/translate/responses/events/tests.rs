@@ -97,6 +97,27 @@ data: {"type":"response.content_part.done","sequence_number":6,"item_id":"m","ou
 "#,
 );
 
+#[test]
+fn arguments_that_are_an_object_come_with_their_item() {
+    let item = r#"{"id":"tsc_1","type":"tool_search_call","status":"completed","call_id":"a","execution":"client","arguments":{"q":1}}"#;
+    let events = events(&format!(
+        r#"{{"id":"r","status":"completed","output":[{item}]}}"#
+    ));
+    let kinds = kinds(&events);
+    assert_eq!(
+        kinds[2..],
+        [
+            "response.output_item.added",
+            "response.output_item.done",
+            "response.completed"
+        ]
+    );
+    assert!(
+        events.contains(&format!(r#""output_index":0,"item":{item}}}"#)),
+        "{events}"
+    );
+}
+
 fn events(document: &str) -> String {
     let events = of(document.as_bytes()).expect("a document");
     String::from_utf8(events).expect("UTF-8")

@@ -167,6 +167,14 @@ const MESSAGES: &[(&str, &str, &str)] = &[
             {"role":"tool","tool_call_id":"a","content":""}]"#,
     ),
     (
+        "Codex: the model asked for tools, and the app found some",
+        r#"[{"type":"tool_search_call","call_id":"a","execution":"client","arguments":{"query": "mail"}},
+            {"type":"tool_search_output","call_id":"a","status":"completed","execution":"client","tools":[]},
+            {"type":"tool_search_call","call_id":null,"execution":"server","arguments":{}}]"#,
+        r#"[{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"tool_search","arguments":"{\"query\": \"mail\"}"}}]},
+            {"role":"tool","tool_call_id":"a","content":"[]"}]"#,
+    ),
+    (
         "what a server tool did is left out, and does not part a call from its text",
         r#"[{"role":"assistant","content":"a"},{"type":"web_search_call","id":"ws_1","status":"completed"},
             {"role":"user","content":"b"}]"#,

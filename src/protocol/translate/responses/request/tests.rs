@@ -46,6 +46,11 @@ const MEMBERS: &[(&str, &str, &str)] = &[
         "",
     ),
     (
+        "Codex: a search for tools that the app does itself is a function",
+        r#""tools":[{"type":"tool_search","execution":"client","description":"Finds tools.","parameters":{"type":"object"}},{"type":"tool_search"}]"#,
+        r#""tools":[{"type":"function","function":{"name":"tool_search","description":"Finds tools.","parameters":{"type":"object"}}}]"#,
+    ),
+    (
         "a choice of a word",
         r#""tools":[{"type":"function","name":"f"}],"tool_choice":"required","parallel_tool_calls":false"#,
         r#""tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"required","parallel_tool_calls":false"#,
@@ -474,6 +479,23 @@ fn a_call_to_a_namespace_s_tool_goes_back_under_the_name_that_the_service_knows(
         "mail__send"
     );
     assert_eq!(sent["tools"][0]["function"]["name"], "mail__send");
+}
+
+#[test]
+fn tools_that_the_app_found_are_offered_once() {
+    let found = r#"{"type":"namespace","name":"mail","tools":[{"type":"function","name":"send"}]},{"type":"function","name":"f"}"#;
+    let body = format!(
+        r#"{{"tools":[{{"type":"tool_search","execution":"client"}},{{"type":"function","name":"f"}}],"input":[
+            {{"type":"tool_search_call","call_id":"a","execution":"client","arguments":{{}}}},
+            {{"type":"tool_search_output","call_id":"a","tools":[{found}]}},
+            {{"type":"tool_search_call","call_id":"b","execution":"client","arguments":{{}}}},
+            {{"type":"tool_search_output","call_id":"b","tools":[{found}]}}]}}"#
+    );
+    let sent = value(asked(&body).expect("a request").body);
+    let tools = sent["tools"].as_array().expect("tools");
+    let names: Vec<&Value> = tools.iter().map(|tool| &tool["function"]["name"]).collect();
+    assert_eq!(names, ["tool_search", "f", "mail__send"]);
+    assert_eq!(sent["messages"][1]["content"], format!("[{found}]"));
 }
 
 #[test]
