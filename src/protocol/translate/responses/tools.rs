@@ -298,7 +298,12 @@ impl<'a> Tools<'a> {
                 }
             }
         };
-        if namespace.is_some() && self.is_taken(&sent) {
+        let is_twice = match namespace {
+            Some(_) => self.is_taken(&sent),
+            // Of a plain name only an item's list can come behind a namespace's.
+            None => self.names.0.contains_key(&sent),
+        };
+        if is_twice {
             return Err(at.member("name").refuse("Two tools have this name."));
         }
         if namespace.is_some() || form != Form::Function {

@@ -101,9 +101,9 @@ impl Turn {
         out.push_str(&asked.echo);
         out.push('}');
         // Line ends stand between values only, and an event is one line.
-        match out.contains(['\n', '\r']) {
-            true => out.replace(['\n', '\r'], " "),
-            false => out,
+        match memchr::memchr2(b'\n', b'\r', out.as_bytes()) {
+            Some(_) => out.replace(['\n', '\r'], " "),
+            None => out,
         }
     }
 }
