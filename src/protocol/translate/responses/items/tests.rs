@@ -104,6 +104,15 @@ const MESSAGES: &[(&str, &str, &str)] = &[
             {"role":"tool","tool_call_id":"b","content":"2"}]"#,
     ),
     (
+        "the assistant's text behind an output is a message of its own",
+        r#"[{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},
+            {"type":"function_call_output","call_id":"a","output":"1"},
+            {"role":"assistant","content":"Done."}]"#,
+        r#"[{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},
+            {"role":"tool","tool_call_id":"a","content":"1"},
+            {"role":"assistant","content":"Done."}]"#,
+    ),
+    (
         "the user's text between a call and its output comes behind both",
         r#"[{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},
             {"role":"user","content":"Hurry."},

@@ -76,6 +76,11 @@ const MEMBERS: &[(&str, &str, &str)] = &[
         r#""temperature":0.70,"top_p":1e-1,"presence_penalty":-0.5,"frequency_penalty":0,"max_tokens":16"#,
     ),
     (
+        "of a member that occurs twice the last one counts",
+        r#""temperature":1,"temperature":2"#,
+        r#""temperature":2"#,
+    ),
+    (
         "probabilities of tokens",
         r#""top_logprobs":3,"include":["message.output_text.logprobs"]"#,
         r#""logprobs":true,"top_logprobs":3"#,
@@ -286,6 +291,10 @@ const REFUSED: &[(&str, &str, &str)] = &[
 const DROPPED: &[(&str, &[(&str, u32)])] = &[
     (r#""input":"x""#, &[]),
     (
+        r#""input":"x","reasoning":null,"service_tier":null,"whatever":null"#,
+        &[],
+    ),
+    (
         r#""input":"x","reasoning":{"effort":"high","summary":"auto"},"include":["reasoning.encrypted_content"],"prompt_cache_key":"k","service_tier":"priority","client_metadata":{"a":"b"}"#,
         &[
             ("reasoning", 1),
@@ -424,6 +433,14 @@ fn instructions_come_first_and_those_of_an_earlier_answer_do_not_come_again() {
 }
 
 #[test]
+fn an_item_is_no_answer_to_go_on_from() {
+    let earlier = |_: &str| Some(Arc::from([Item::new(r#"{"role":"user","content":"a"}"#)]));
+    let body = br#"{"input":"x","previous_response_id":"msg_1"}"#;
+    let refused = translate(body, &earlier).expect_err("an item");
+    assert_eq!(refused.param, "previous_response_id");
+}
+
+#[test]
 fn a_reference_stands_for_one_item_and_never_for_a_conversation() {
     let earlier = |_: &str| {
         Some(Arc::from([Item::new(
@@ -457,15 +474,9 @@ fn a_namespace_s_long_or_taken_name_is_told_apart() {
         .iter()
         .filter_map(|tool| tool["function"]["name"].as_str())
         .collect();
-    let [first, second, plain, dotted] = names[..] else {
-        panic!("{names:?}");
-    };
-    assert!(first.starts_with("a__f_") && plain == "a__f", "{names:?}");
-    assert!(
-        second.len() <= 64 && second.starts_with("a__nnn"),
-        "{names:?}"
-    );
-    assert!(dotted.starts_with("bc__f_"), "{names:?}");
+    let cut = format!("a__{}_a18ea6a4", "n".repeat(52));
+    assert_eq!(names, ["a__f_0cf3a586", &cut, "a__f", "bc__f_5d61bfac"]);
+    assert_eq!(cut.len(), 64);
 }
 
 #[test]
