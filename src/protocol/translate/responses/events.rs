@@ -36,7 +36,8 @@ pub fn of(document: &[u8]) -> Result<Vec<u8>, Unrendered> {
 }
 
 /// The end of a stream that breaks after `sent` events went out: `response.failed`. Where none did, the events
-/// that SDKs wait for come first.
+/// that SDKs wait for come first. Codex repeats the request five times, whatever the code, unless it is
+/// `invalid_prompt`.
 pub fn failed(
     turn: &Turn,
     facts: AnswerFacts<'_>,
