@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod journal;
+pub mod messages;
 pub mod receipt;
 pub mod routes;
 pub mod sse;

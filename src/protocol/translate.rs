@@ -109,7 +109,9 @@ impl Dropped {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, u32)> {
-        self.names.iter().map(|(name, count)| (name.as_str(), *count))
+        self.names
+            .iter()
+            .map(|(name, count)| (name.as_str(), *count))
     }
 
     pub fn is_empty(&self) -> bool {

@@ -8,6 +8,8 @@ use std::path::Path;
 mod config;
 #[path = "../../fuzz/src/checks/journal.rs"]
 mod journal;
+#[path = "../../fuzz/src/checks/messages.rs"]
+mod messages;
 #[path = "../../fuzz/src/checks/receipt.rs"]
 mod receipt;
 #[path = "../../fuzz/src/checks/routes.rs"]
@@ -41,11 +43,16 @@ fn configurations_of_the_corpus_are_taken_or_refused_in_words() {
 }
 
 #[test]
-fn no_seed_is_lost() {
-    let counts =
-        ["sse", "receipt", "journal", "routes", "config"].map(|target| seeds(target).len());
+fn messages_of_the_corpus_say_the_same_in_both_forms() {
+    replay("messages", messages::check);
+}
 
-    assert_eq!(counts, [119, 95, 101, 96, 97]);
+#[test]
+fn no_seed_is_lost() {
+    let targets = ["sse", "receipt", "journal", "routes", "config", "messages"];
+    let counts = targets.map(|target| seeds(target).len());
+
+    assert_eq!(counts, [119, 95, 101, 96, 97, 89]);
 }
 
 /// Runs a check over every seed of a target.
