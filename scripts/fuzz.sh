@@ -15,7 +15,7 @@ if ! command -v cargo-fuzz >/dev/null; then
 fi
 # `cargo fuzz` has no flag for that; it builds what the lock file says.
 cargo metadata --locked --manifest-path fuzz/Cargo.toml --format-version 1 >/dev/null
-targets=${TARGETS:-sse receipt journal routes config}
+targets=${TARGETS:-sse receipt journal routes config responses messages}
 for target in $targets; do
   # What is found goes to .cache first; what is worth keeping is packed beside the seeds by hand:
   #   cargo +nightly fuzz cmin TARGET .cache/fuzz/TARGET && scripts/seeds.py pack TARGET .cache/fuzz/TARGET

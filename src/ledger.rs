@@ -37,7 +37,7 @@ mod upkeep;
 mod write;
 
 pub use error::LedgerError;
-pub use fingerprint::{ArrivingHash, FingerprintParts};
+pub use fingerprint::{ArrivingHash, FingerprintParts, GivenAs};
 pub use fold::books::WaitingRun;
 pub use fold::keys::KeyCharge;
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub mod receipt;
 pub mod routes;
 pub mod sse;
 pub mod trace;
+pub mod translate;
 
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +52,18 @@ closed_set! {
         Inference => "inference",
         Agent => "agent",
         Control => "control",
+    }
+}
+
+closed_set! {
+    /// What an app's request is written in. Column `spoken` of the ledger, metric label.
+    #[derive(Default)]
+    Dialect {
+        /// As the service has it.
+        #[default]
+        Chat => "chat",
+        Responses => "responses",
+        Messages => "messages",
     }
 }
 
@@ -111,6 +124,15 @@ pub enum Reported<T> {
     Absent,
     Malformed,
     Value(T),
+}
+
+// === impl Dialect ===
+
+impl Dialect {
+    /// For serde: what is left out where it is the rule.
+    pub fn is_chat(&self) -> bool {
+        *self == Self::Chat
+    }
 }
 
 // === impl Operation ===

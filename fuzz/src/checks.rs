@@ -5,6 +5,8 @@
 
 pub mod config;
 pub mod journal;
+pub mod messages;
 pub mod receipt;
+pub mod responses;
 pub mod routes;
 pub mod sse;

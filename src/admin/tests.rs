@@ -11,7 +11,7 @@ use crate::caps::Caps;
 use crate::clock::{ManualClock, SharedClock};
 use crate::config::{Config, Env, ListenAddr, Overrides};
 use crate::ledger::entry::{Intent, KeyOrigin};
-use crate::ledger::fingerprint::FingerprintParts;
+use crate::ledger::fingerprint::{FingerprintParts, GivenAs};
 use crate::ledger::kept_key::{KeptKey, KeyForm};
 use crate::ledger::{Ledger, LedgerOptions};
 use crate::protocol::{Lane, Operation};
@@ -117,7 +117,7 @@ async fn intend(ledger: &Ledger) -> Intent {
                 body: b"{}",
                 session: None,
                 rte_query: None,
-                made_stream: false,
+                given_as: GivenAs::Served,
             }),
         )
     };

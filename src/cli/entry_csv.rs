@@ -144,6 +144,8 @@ const COLUMNS: &[Column] = &[
     column("service_detail", |entry, _| {
         text(entry.service_detail.as_ref())
     }),
+    column("spoken", |entry, _| entry.spoken.to_string()),
+    column("dropped", |entry, _| text(Some(&entry.dropped))),
 ];
 
 /// What an element that lacks the value shows in a list. A `-` would look like a formula.

@@ -71,9 +71,11 @@ closed_set! {
 }
 
 /// `[models]`
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Models {
     pub aliases: Aliases,
+    /// Routes in other dialects are translated to chat completions.
+    pub translate: bool,
 }
 
 /// `[errors]`
@@ -192,7 +194,10 @@ impl Models {
             true => reader.set("aliases", "{}"),
             false => reader.set("aliases", format_args!("{{ {} }}", pairs.join(", "))),
         }
-        Self { aliases }
+        Self {
+            aliases,
+            translate: reader.flag("translate").unwrap_or(true),
+        }
     }
 }
 

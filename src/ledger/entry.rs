@@ -17,7 +17,8 @@ use crate::ledger::shared_text;
 use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
 use crate::protocol::trace::TraceId;
-use crate::protocol::{Lane, Operation, ServedBy, Usage, closed_set};
+use crate::protocol::translate::Dropped;
+use crate::protocol::{Dialect, Lane, Operation, ServedBy, Usage, closed_set};
 
 /// When a key was first sent, by both clocks. Whether it may be sent again is the proxy's to judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +89,12 @@ pub struct Intent {
     /// The trace that the app's `traceparent` names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<TraceId>,
+    /// What the app's request was written in.
+    #[serde(default, skip_serializing_if = "Dialect::is_chat")]
+    pub spoken: Dialect,
+    /// What the translation of it left out.
+    #[serde(default, skip_serializing_if = "Dropped::is_empty")]
+    pub dropped: Dropped,
 }
 
 closed_set! {
@@ -364,6 +371,8 @@ impl Intent {
             key_use: None,
             reserved: None,
             trace_id: None,
+            spoken: Dialect::Chat,
+            dropped: Dropped::default(),
         }
     }
 }

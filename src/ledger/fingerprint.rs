@@ -9,6 +9,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::protocol::Dialect;
 use crate::protocol::body::hash_json;
 
 /// BLAKE3 of a request (method, path and query, body, `X-Service-Session`, `X-Service-RTE-Query`) or of
@@ -28,9 +29,20 @@ pub struct FingerprintParts<'a> {
     pub session: Option<&'a [u8]>,
     /// `X-Service-RTE-Query`.
     pub rte_query: Option<&'a [u8]>,
-    /// The app wants a stream, and the body asks for a whole turn in its stead: another answer than
-    /// to an app that sends the same body.
-    pub made_stream: bool,
+    /// What the app is given: the same body may be sent for other answers.
+    pub given_as: GivenAs,
+}
+
+/// What an app is given of the service's answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GivenAs {
+    /// The answer as it comes.
+    #[default]
+    Served,
+    /// A stream that is made here of a whole turn.
+    MadeStream,
+    /// The answer in this dialect, as a document or as events: one purchase.
+    Translated(Dialect),
 }
 
 /// A request's hash while its body arrives: all parts, and of the body what came so far.
@@ -69,7 +81,7 @@ impl<'de> Deserialize<'de> for Fingerprint {
 
 impl FingerprintParts<'_> {
     pub(crate) fn hash(&self, secret: &[u8; 32]) -> Fingerprint {
-        self.hash_with(secret, self.body, end_of(self.made_stream))
+        self.hash_with(secret, self.body, end_of(self.given_as))
     }
 
     /// The request as the service compares it under one key, whatever the app gets of the answer. Another
@@ -123,8 +135,13 @@ fn finish(hasher: &mut blake3::Hasher, end: &[u8]) -> Fingerprint {
 
 /// What the hash of a request ends with. No part begins so; without it the bytes are those of earlier
 /// releases.
-fn end_of(made_stream: bool) -> &'static [u8] {
-    if made_stream { &[2] } else { &[] }
+fn end_of(given_as: GivenAs) -> &'static [u8] {
+    match given_as {
+        GivenAs::Served | GivenAs::Translated(Dialect::Chat) => &[],
+        GivenAs::MadeStream => &[2],
+        GivenAs::Translated(Dialect::Responses) => &[5],
+        GivenAs::Translated(Dialect::Messages) => &[6],
+    }
 }
 
 // === impl ArrivingHash ===
@@ -135,8 +152,8 @@ impl ArrivingHash {
     }
 
     /// Once the body came whole: [`FingerprintParts::hash`] of it.
-    pub fn fingerprint(mut self, made_stream: bool) -> Fingerprint {
-        finish(&mut self.0, end_of(made_stream))
+    pub fn fingerprint(mut self, given_as: GivenAs) -> Fingerprint {
+        finish(&mut self.0, end_of(given_as))
     }
 }
 

@@ -26,6 +26,12 @@ pub struct EntryIds {
 // === impl EntryId ===
 
 impl EntryId {
+    /// When it was made, in Unix seconds.
+    pub fn unix_s(self) -> u64 {
+        let made = self.0.get_timestamp();
+        made.map_or(0, |made| made.to_unix().0)
+    }
+
     /// Its last 8 digits, which are random.
     pub fn tail(self) -> [u8; 4] {
         let bytes = self.0.as_bytes().last_chunk::<4>();

@@ -8,7 +8,7 @@ use std::fmt;
 
 use http::Method;
 
-use crate::protocol::{Lane, Operation};
+use crate::protocol::{Dialect, Lane, Operation};
 
 /// The source of a route's receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +80,14 @@ pub struct RetryRule {
     pub transient: bool,
 }
 
+/// A route that the service does not have: its requests are translated to those of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Translation {
+    pub dialect: Dialect,
+    /// The service's route. A query that the app sent does not go there.
+    pub to: &'static str,
+}
+
 /// One row of the table.
 #[derive(Clone, Debug)]
 pub struct Route {
@@ -97,6 +105,8 @@ pub struct Route {
     pub body: BodyForm,
     /// "the literal `auto`": its `model` names no model, so aliases and their hint apply.
     pub auto_model: bool,
+    /// `None`: relayed as it comes.
+    pub translation: Option<Translation>,
 }
 
 // === impl ExtraRoute ===
@@ -121,6 +131,12 @@ impl Route {
     /// embeddings, rerank, images, speech and the comparison. Reads, eval runs and deploys are not.
     pub fn is_inference(&self) -> bool {
         self.is_metered() && self.lane != Lane::Control
+    }
+
+    /// What its requests are written in, and its answers.
+    pub fn dialect(&self) -> Dialect {
+        self.translation
+            .map_or(Dialect::Chat, |translation| translation.dialect)
     }
 }
 
@@ -177,6 +193,31 @@ const ONLY_NOT_SENT: RetryRule = RetryRule {
     ..ONCE
 };
 
+/// The base URL picks the lane: agents use `…/agent/v1`, and Claude Code `…/agent`.
+const TRANSLATIONS: [(&str, Translation); 3] = [
+    (
+        "/v1/responses",
+        Translation {
+            dialect: Dialect::Responses,
+            to: "/v1/chat/completions",
+        },
+    ),
+    (
+        "/agent/v1/responses",
+        Translation {
+            dialect: Dialect::Responses,
+            to: "/agent/v1/chat/completions",
+        },
+    ),
+    (
+        "/agent/v1/messages",
+        Translation {
+            dialect: Dialect::Messages,
+            to: "/agent/v1/chat/completions",
+        },
+    ),
+];
+
 /// An id in a path: `[A-Za-z0-9._~-]{1,128}`, and not a dot segment.
 /// Assumed: the interface does not say what ids look like.
 const ID_BYTES_MAX: usize = 128;
@@ -184,7 +225,31 @@ const ID_BYTES_MAX: usize = 128;
 // === impl RouteTable ===
 
 impl RouteTable {
+    /// The interface's routes, those that are translated to one of them, and the configured ones.
     pub fn new(extra_routes: &[ExtraRoute]) -> Self {
+        let mut table = Self::untranslated(extra_routes);
+        let translated: Vec<Route> = TRANSLATIONS
+            .iter()
+            .filter_map(|(pattern, translation)| {
+                let to = table
+                    .rows
+                    .iter()
+                    .find(|row| row.pattern == translation.to)?;
+                Some(Route {
+                    pattern,
+                    // The service is asked for whole answers.
+                    answer: AnswerKind::Json,
+                    translation: Some(*translation),
+                    ..to.clone()
+                })
+            })
+            .collect();
+        table.rows.extend(translated);
+        table
+    }
+
+    /// Without the translated routes.
+    pub fn untranslated(extra_routes: &[ExtraRoute]) -> Self {
         let extra = extra_routes
             .iter()
             .map(|extra| {
@@ -203,6 +268,7 @@ impl RouteTable {
                     answer: AnswerKind::JsonOrStream,
                     body: BodyForm::Any,
                     auto_model: false,
+                    translation: None,
                 };
                 (extra.path.clone(), row)
             })
@@ -211,6 +277,12 @@ impl RouteTable {
             rows: interface_rows(),
             extra,
         }
+    }
+
+    /// What is spoken on a path, so that a refusal is too, whatever it refuses.
+    pub fn dialect(&self, path: &str) -> Dialect {
+        let row = self.rows.iter().find(|row| matches(row.pattern, path));
+        row.map_or(Dialect::Chat, Route::dialect)
     }
 
     pub fn rows(&self) -> &[Route] {
@@ -288,6 +360,7 @@ fn interface_rows() -> Vec<Route> {
         answer,
         body,
         auto_model: true,
+        translation: None,
     };
     let unkeyed = |pattern, operation, receipt, retry, answer| Route {
         method: Method::POST,
@@ -305,6 +378,7 @@ fn interface_rows() -> Vec<Route> {
         answer,
         body: BodyForm::Json,
         auto_model: false,
+        translation: None,
     };
     let free = |method, pattern, lane, operation, retry, body| Route {
         method,
@@ -318,6 +392,7 @@ fn interface_rows() -> Vec<Route> {
         answer: Json,
         body,
         auto_model: false,
+        translation: None,
     };
     let get = |pattern, lane, operation| {
         free(

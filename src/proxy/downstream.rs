@@ -30,6 +30,7 @@ use tokio::time::{Instant, timeout};
 use self::answer_writer::{AnswerWriter, BodyEnd};
 use self::app_head::AppHead;
 use self::chunked::{Chunked, Malformed};
+use crate::protocol::Dialect;
 use crate::proxy::downstream::connection::{Peer, PeerProbe};
 use crate::proxy::life::CutSignal;
 use crate::proxy::purchase::client::{ClientState, Presence, Written};
@@ -52,6 +53,8 @@ pub struct Downstream {
     peer: Peer,
     cut: CutSignal,
     answer: AnswerWriter,
+    /// What its answers are written in, refusals included.
+    dialect: Dialect,
     /// The connection may carry another request behind this one.
     may_stay: bool,
 }
@@ -121,6 +124,7 @@ impl Downstream {
             client: ClientState::default(),
             peer,
             cut,
+            dialect: Dialect::Chat,
             answer: AnswerWriter::new(),
             may_stay: false,
         }
@@ -144,6 +148,15 @@ impl Downstream {
     /// The app's address; `None` on a Unix socket.
     pub fn address(&self) -> Option<SocketAddr> {
         self.peer.address()
+    }
+
+    /// What its answers are to be written in, from here on.
+    pub fn speaks(&mut self, dialect: Dialect) {
+        self.dialect = dialect;
+    }
+
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// A base URL without its path, as apps reach this listener. On a Unix socket the host is any.

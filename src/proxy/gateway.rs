@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -30,6 +31,7 @@ use crate::config::Config;
 use crate::ledger::undelivered::Delivery;
 use crate::ledger::{Ledger, LedgerError};
 use crate::places::Places;
+use crate::protocol::translate::responses::memory::{Bounds, Given, Item, Memory};
 use crate::telemetry::metrics::Metrics;
 
 /// What a gateway is made of.
@@ -54,6 +56,8 @@ pub struct Gateway {
     pub(super) caps: Arc<Caps>,
     pub(super) apps: Arc<Apps>,
     pub(super) claims: ClaimTable,
+    /// What may be referred to of Responses that were given out. Lost with the process.
+    responses: Mutex<Memory>,
     pub(super) budget: BodyBudget,
     pub(super) places: Places,
     pub(super) large_heads: LargeHeads,
@@ -67,6 +71,12 @@ pub struct Gateway {
 
 /// "bounded: 120 s, 16 MiB, 64 at once".
 const DRAINS_MAX: usize = 64;
+
+/// "a bounded map in memory per app (64 MiB, 1 h)".
+const RESPONSES_KEPT: Bounds = Bounds {
+    bytes: 64 * 1024 * 1024,
+    age: Duration::from_hours(1),
+};
 
 /// An answer that is written for longer than this is noted: a start assumes of a killed process that
 /// the answers of its last two seconds were not delivered, and of none before, nor of those that half a
@@ -100,6 +110,7 @@ impl Gateway {
             ledger: parts.ledger,
             metrics: parts.metrics,
             claims: ClaimTable::new(Arc::clone(&parts.clock)),
+            responses: Mutex::new(Memory::new(RESPONSES_KEPT)),
             clock: parts.clock,
             caps,
             apps: parts.apps,
@@ -196,6 +207,18 @@ impl Gateway {
             self.note_delivery(purchase, Delivery::Pending);
         }
         written.await
+    }
+
+    /// What an app was given under this id, of a response or of an item.
+    pub(super) fn given_earlier(&self, app: &str, id: &str) -> Option<Arc<[Item]>> {
+        let now = self.clock.monotonic();
+        self.responses.lock().find(app, id, now)
+    }
+
+    /// Keeps what an app's next request may refer to.
+    pub(super) fn remembers(&self, app: &str, given: Given) {
+        let now = self.clock.monotonic();
+        self.responses.lock().keep(app, given, now);
     }
 
     /// An answer that was kept, or is being read, went to a follower: nothing may join it again.

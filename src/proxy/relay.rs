@@ -9,8 +9,8 @@ mod clarification;
 mod closed;
 mod flow;
 pub mod follow;
+pub mod given;
 mod led;
-mod made_stream;
 pub mod own;
 mod speech;
 mod whole;
@@ -32,8 +32,8 @@ pub async fn run(mut relay: Relay<'_>, reached: DispatchOutcome) -> bool {
     }
     let (answered, keep) = match reached {
         DispatchOutcome::Whole { head, body } => whole::whole(&mut relay, head, body).await,
-        DispatchOutcome::Flowing(flowing) if relay.made_stream && !flowing.event_stream => {
-            too_large(&mut relay, *flowing).await
+        DispatchOutcome::Flowing(flowing) if !relay.given.takes_flowing(flowing.event_stream) => {
+            unfit(&mut relay, *flowing).await
         }
         DispatchOutcome::Flowing(flowing) => flow::flow(&mut relay, flowing).await,
         DispatchOutcome::Nothing { refusal } => nothing(&mut relay, refusal, None).await,
@@ -81,13 +81,18 @@ async fn nothing(
     refuse(relay, gathered, refusal, cut_by).await
 }
 
-/// A turn too large to be made into a stream. Its amount is known from its head.
-async fn too_large(relay: &mut Relay<'_>, flowing: Flowing) -> (Answered, bool) {
+/// An answer that should have been whole, to be made into something else, and is too large or a stream. Its
+/// amount is known from its head.
+async fn unfit(relay: &mut Relay<'_>, flowing: Flowing) -> (Answered, bool) {
     let headers = &flowing.answering.head.headers;
     let gathered = Gathered::from_head(&relay.settings, headers);
+    let cause = match flowing.event_stream {
+        true => "not_whole",
+        false => "too_large",
+    };
     relay
         .dispatch
-        .record_flow(&flowing, AttemptEnd::Broken, Some("too_large"));
+        .record_flow(&flowing, AttemptEnd::Broken, Some(cause));
     flowing.answering.abandon().await;
     refuse(relay, gathered, Code::UpstreamBroken.into(), None).await
 }

@@ -6,7 +6,7 @@
 
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE,
-    EXPECT, HOST, IF_RANGE, ORIGIN, RANGE, REFERER,
+    EXPECT, HOST, IF_RANGE, ORIGIN, RANGE, REFERER, USER_AGENT,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use pingora::http::RequestHeader;
@@ -48,6 +48,15 @@ const FOREIGN_PREFIXES: [&str; 7] = [
     "x-method-override",
     "x-envoy-",
     "proxy-",
+];
+
+/// What goes to the service of a request that is translated: the rest is meant for the service whose dialect
+/// it is written in (account, user, version and beta headers).
+const OF_TRANSLATED: [HeaderName; 4] = [
+    CONTENT_TYPE,
+    HeaderName::from_static("traceparent"),
+    HeaderName::from_static("tracestate"),
+    USER_AGENT,
 ];
 
 /// Room for the headers that are set here.
@@ -99,12 +108,14 @@ pub fn request_head(
             .map_err(|_| HeadError)?;
     let dropped = nominated(app_headers);
     let names = &settings.names;
+    let is_translated = admitted.route.translation.is_some();
     for (name, value) in app_headers {
         // The door judged the Content-Type: it stays, whatever `Connection` nominates.
         let is_dropped = *name != CONTENT_TYPE && dropped.contains(name);
         let is_set_below =
             is_ours_to_set(name) || *name == names.session || *name == names.rte_query;
-        if !is_hop_by_hop(name) && !is_dropped && !is_set_below {
+        let is_foreign = is_translated && !OF_TRANSLATED.contains(name);
+        if !is_hop_by_hop(name) && !is_dropped && !is_set_below && !is_foreign {
             head.append_header(name.clone(), value.clone())
                 .map_err(|_| HeadError)?;
         }

@@ -33,6 +33,7 @@ use super::purchase::claimant::{Claimant, RequestKey};
 use super::purchase::retry::{Bounds, Retries};
 use super::purchase::shared::{Follower, Purchase};
 use super::refuse::{Code, Refusal};
+use super::relay::given::Given;
 use super::relay::{self, Relay, own};
 use super::report::{Report, report};
 use super::request_head;
@@ -41,6 +42,7 @@ use super::upstream::outgoing::Outgoing;
 use crate::ledger::FingerprintParts;
 use crate::ledger::entry::{EntryId, EntryKey, Intent, KeyOrigin};
 use crate::places::{Place, Rest};
+use crate::protocol::Dialect;
 use crate::protocol::routes::{AnswerKind, Costs};
 use crate::protocol::trace::TraceId;
 
@@ -54,6 +56,8 @@ pub(super) async fn serve_request(
     let arrived = gateway.clock.monotonic();
     let entry_id = gateway.ledger.new_entry_id();
     let settings = gateway.settings.load_full();
+    let dialect = settings.table.dialect(downstream.head().path());
+    downstream.speaks(dialect);
     let admission = arrive::admit(gateway, &settings, &downstream).await;
     let admitted = match admission {
         Ok(Inbound::Relay(admitted)) => admitted,
@@ -128,10 +132,13 @@ async fn serve_free(
         request.gateway.breaker.pass(Asks::Free)
     };
     match may_go() {
-        Ok(pass) => {
-            let prepared = prepare::prepare(&request, &mut body);
-            exchange(request, downstream, prepared, Admission::free(pass), None).await
-        }
+        Ok(pass) => match prepare::prepare(&request, &mut body) {
+            Ok(prepared) => {
+                let going = Admission::free(pass);
+                exchange(request, downstream, prepared, going, None).await
+            }
+            Err(refusal) => end::unclaimed(&request, downstream, refusal.into()).await,
+        },
         Err(refusal) => end::unclaimed(&request, downstream, refusal.into()).await,
     }
 }
@@ -144,12 +151,19 @@ async fn serve_metered(
     let admitted = request.admitted;
     // As the app sent it.
     let request_bytes = u64::try_from(body.bytes().len()).unwrap_or(u64::MAX);
-    let mut prepared = prepare::prepare(&request, &mut body);
+    let mut prepared = match prepare::prepare(&request, &mut body) {
+        Ok(prepared) => prepared,
+        Err(refusal) => return end::unclaimed(&request, downstream, refusal.into()).await,
+    };
+    if prepared.given.dialect() != Dialect::Chat {
+        let metrics = &request.gateway.metrics;
+        metrics.translated(prepared.given.dialect(), &prepared.dropped);
+    }
     request.model = prepared.peek.model.take();
     let parts = FingerprintParts {
         // As it is sent: a key goes with the same bytes, also when an alias was changed.
         body: &prepared.body,
-        made_stream: prepared.made_stream,
+        given_as: prepared.given.kind(),
         ..admitted.without_body()
     };
     let ledger = &request.gateway.ledger;
@@ -157,7 +171,7 @@ async fn serve_metered(
         request_key: RequestKey {
             app: Arc::clone(&request.app.name),
             fingerprint: match body.take_hash() {
-                Some(hash) => hash.fingerprint(prepared.made_stream),
+                Some(hash) => hash.fingerprint(prepared.given.kind()),
                 None => ledger.fingerprint(&parts),
             },
         },
@@ -169,7 +183,9 @@ async fn serve_metered(
     };
     let purchase = match predecessor::claim(&request, downstream, &claimant).await {
         Ok(Claim::Lead(purchase)) => purchase,
-        Ok(Claim::Follow(follower)) => return follow(request, downstream, follower).await,
+        Ok(Claim::Follow(follower)) => {
+            return follow(request, downstream, follower, &prepared.given).await;
+        }
         // A second look always decides.
         Ok(Claim::LookAgain { .. } | Claim::ReadOn(_)) => {
             let ended = Refusal::new(Code::Internal).into();
@@ -219,6 +235,8 @@ async fn intend(
         reserved: Some(reserved),
         run: admitted.caller.run.as_ref().map(|run| run.id.to_string()),
         trace_id: TraceId::of(&downstream.head().headers),
+        spoken: admitted.route.dialect(),
+        dropped: prepared.dropped.clone(),
         ..Intent::new(
             request.entry_id,
             gateway.clock.wall_ms(),
@@ -327,17 +345,23 @@ async fn exchange(
         adopted,
         model: request.model,
         foreign_model: prepared.foreign_model,
-        made_stream: prepared.made_stream,
+        given: prepared.given,
         arrived: request.arrived,
         settled: None,
         app_time: request.body_took,
         state: None,
+        price: None,
     };
     relay::run(relay, reached).await
 }
 
 /// Takes over the answer of an equal request whose connection has left.
-async fn follow(request: Request<'_>, downstream: &mut Downstream, mut follower: Follower) -> bool {
+async fn follow(
+    request: Request<'_>,
+    downstream: &mut Downstream,
+    mut follower: Follower,
+    given: &Given,
+) -> bool {
     request.gateway.metrics.joined();
     follower.reads_on(downstream.probe());
     let leader: Arc<Purchase> = Arc::clone(follower.purchase());
@@ -345,7 +369,8 @@ async fn follow(request: Request<'_>, downstream: &mut Downstream, mut follower:
         request.gateway.metrics.repeats_avoided(price, 1);
     }
     let answer = request.admitted.route.answer;
-    let followed = relay::follow::follow(request.gateway, downstream, &mut follower, answer).await;
+    let followed =
+        relay::follow::follow(request.gateway, downstream, &mut follower, answer, given).await;
     if followed.end.is_delivered && downstream.is_cut() {
         leader.cuts_short();
     }

@@ -37,7 +37,10 @@ impl Settings {
     ) -> Self {
         Self {
             names: config.names.clone(),
-            table: RouteTable::new(&config.upstream.extra_routes),
+            table: match config.models.translate {
+                true => RouteTable::new(&config.upstream.extra_routes),
+                false => RouteTable::untranslated(&config.upstream.extra_routes),
+            },
             key: config.upstream.api_key.clone(),
             organization: Organization::default(),
             peers: Peers::new(&config.upstream, Arc::clone(clock), connections.pooled()),

@@ -37,10 +37,13 @@ use super::labels::FirstSeen;
 use crate::caps::Caps;
 use crate::ledger::{LedgerHealth, Totals};
 use crate::money::MicroUsd;
-use crate::protocol::Operation;
+use crate::protocol::translate::Dropped;
+use crate::protocol::{Dialect, Operation};
 
 /// App names come from the config; this many get a series of their own.
 const APPS_MAX: usize = 64;
+/// Names of left-out members that get a series of their own.
+const DROPPED_MEMBERS_MAX: usize = 64;
 /// What `upstream_attempts_total{result}` can be.
 const ATTEMPT_RESULTS: [&str; 11] = [
     "ok", "not_sent", "no_head", "broken", "gateway", "3xx", "409", "429", "4xx", "503", "5xx",
@@ -60,6 +63,9 @@ pub struct Metrics {
     retries: IntCounterVec,
     refusals: IntCounterVec,
     joined: IntCounter,
+    translated: IntCounterVec,
+    dropped: IntCounterVec,
+    dropped_members: FirstSeen,
     /// In micro-USD.
     repeats_avoided: AtomicU64,
     drains: IntCounterVec,
@@ -118,6 +124,18 @@ impl Metrics {
                 "Retries of an app that got the answer of their first try, without a second \
                  request.",
             )?,
+            translated: families.counters(
+                "bursar_translated_requests_total",
+                "Requests in another dialect that were translated to a chat completion.",
+                &["spoken"],
+            )?,
+            dropped: families.counters(
+                "bursar_translation_dropped_total",
+                "Members of such requests that were left out, for the service has nothing like them \
+                 (docs/dialects.md). The first 64 names, then other.",
+                &["member", "spoken"],
+            )?,
+            dropped_members: FirstSeen::new(DROPPED_MEMBERS_MAX),
             repeats_avoided: AtomicU64::new(0),
             drains: families.counters(
                 "bursar_drains_total",
@@ -173,7 +191,9 @@ impl Metrics {
                 add(&self.attempts, &[operation.as_str(), result], 0);
             }
         }
-        let known: [(&IntCounterVec, &[&str]); 3] = [
+        let spoken = [Dialect::Responses.as_str(), Dialect::Messages.as_str()];
+        let known: [(&IntCounterVec, &[&str]); 4] = [
+            (&self.translated, &spoken),
             (&self.drains, &DRAIN_RESULTS),
             (&self.disconnects, &DISCONNECT_PHASES),
             (&self.reloads, &["ok", "refused"]),
@@ -245,6 +265,15 @@ impl Metrics {
 
     pub fn joined(&self) {
         self.joined.inc();
+    }
+
+    /// A request was translated, and this was left out of it.
+    pub fn translated(&self, dialect: Dialect, dropped: &Dropped) {
+        add(&self.translated, &[dialect.as_str()], 1);
+        for (member, count) in dropped.iter() {
+            let member = self.dropped_members.hold(member);
+            add(&self.dropped, &[member, dialect.as_str()], u64::from(count));
+        }
     }
 
     /// So many retries got an answer of this price without a purchase of their own.

@@ -8,8 +8,12 @@ use std::path::Path;
 mod config;
 #[path = "../../fuzz/src/checks/journal.rs"]
 mod journal;
+#[path = "../../fuzz/src/checks/messages.rs"]
+mod messages;
 #[path = "../../fuzz/src/checks/receipt.rs"]
 mod receipt;
+#[path = "../../fuzz/src/checks/responses.rs"]
+pub mod responses;
 #[path = "../../fuzz/src/checks/routes.rs"]
 mod routes;
 #[path = "../../fuzz/src/checks/sse.rs"]
@@ -41,11 +45,29 @@ fn configurations_of_the_corpus_are_taken_or_refused_in_words() {
 }
 
 #[test]
-fn no_seed_is_lost() {
-    let counts =
-        ["sse", "receipt", "journal", "routes", "config"].map(|target| seeds(target).len());
+fn requests_and_answers_of_the_corpus_keep_every_text_in_the_responses_dialect() {
+    replay("responses", responses::check);
+}
 
-    assert_eq!(counts, [119, 95, 101, 96, 97]);
+#[test]
+fn messages_of_the_corpus_say_the_same_in_both_forms() {
+    replay("messages", messages::check);
+}
+
+#[test]
+fn no_seed_is_lost() {
+    let targets = [
+        "sse",
+        "receipt",
+        "journal",
+        "routes",
+        "config",
+        "responses",
+        "messages",
+    ];
+    let counts = targets.map(|target| seeds(target).len());
+
+    assert_eq!(counts, [119, 95, 101, 96, 97, 121, 89]);
 }
 
 /// Runs a check over every seed of a target.

@@ -10,10 +10,12 @@ mod attack;
 mod caps;
 mod config_errors;
 mod connections;
+mod conversations;
 mod corpus;
 mod crash;
 mod damage;
 mod demo;
+mod dialects;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod disk;
 mod doctor;

@@ -56,6 +56,12 @@ pub fn of(explained: &ExplainedEntry, zone: &TimeZone) -> Timeline {
     if let Some(id) = &entry.trace_id {
         facts.add("trace", &id.to_string());
     }
+    if !entry.spoken.is_chat() {
+        facts.add("spoken", entry.spoken.as_str());
+    }
+    if !entry.dropped.is_empty() {
+        facts.add("left out", &entry.dropped.to_string());
+    }
     let answer = answer(entry);
     if !answer.is_empty() {
         facts.add("answer", &answer);

@@ -1,7 +1,8 @@
 use std::collections::HashSet;
 
-use super::FingerprintParts;
+use super::{FingerprintParts, GivenAs};
 use crate::ledger::fixtures::Bench;
+use crate::protocol::Dialect;
 
 const PARTS: FingerprintParts<'_> = FingerprintParts {
     method: "POST",
@@ -9,7 +10,7 @@ const PARTS: FingerprintParts<'_> = FingerprintParts {
     body: b"{}",
     session: None,
     rte_query: None,
-    made_stream: false,
+    given_as: GivenAs::Served,
 };
 
 #[test]
@@ -51,7 +52,15 @@ fn every_part_counts_and_no_byte_can_move_between_parts() {
             ..PARTS
         },
         FingerprintParts {
-            made_stream: true,
+            given_as: GivenAs::MadeStream,
+            ..PARTS
+        },
+        FingerprintParts {
+            given_as: GivenAs::Translated(Dialect::Responses),
+            ..PARTS
+        },
+        FingerprintParts {
+            given_as: GivenAs::Translated(Dialect::Messages),
             ..PARTS
         },
     ];
@@ -66,18 +75,18 @@ fn every_part_counts_and_no_byte_can_move_between_parts() {
 #[test]
 fn a_hash_made_while_the_body_arrives_is_that_of_the_whole() {
     let body: Vec<u8> = (0..300_000_u32).map(|n| n.to_be_bytes()[3]).collect();
-    for made_stream in [false, true] {
+    for given_as in [GivenAs::Served, GivenAs::MadeStream] {
         let parts = FingerprintParts {
             body: &body,
             session: Some(b"s"),
-            made_stream,
+            given_as,
             ..PARTS
         };
         for piece_bytes in [1000, 65_536, 300_000] {
             let mut arriving = parts.begin(&[1; 32], body.len());
             body.chunks(piece_bytes)
                 .for_each(|piece| arriving.update(piece));
-            assert_eq!(arriving.fingerprint(made_stream), parts.hash(&[1; 32]));
+            assert_eq!(arriving.fingerprint(given_as), parts.hash(&[1; 32]));
         }
     }
 }
@@ -108,7 +117,7 @@ fn as_the_service_compares_two_requests_order_and_white_space_do_not_count() {
     assert_ne!(PARTS.hash(&[1; 32]), PARTS.hash_as_compared(&[1; 32]));
     // The service sees no difference: a stream is made of its answer.
     let made_stream = FingerprintParts {
-        made_stream: true,
+        given_as: GivenAs::MadeStream,
         ..PARTS
     };
     assert_eq!(

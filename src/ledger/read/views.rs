@@ -19,7 +19,8 @@ use crate::ledger::shared_text;
 use crate::money::MicroUsd;
 use crate::protocol::receipt::ReceiptSource;
 use crate::protocol::trace::TraceId;
-use crate::protocol::{Escalated, Lane, Operation, Reported, ServedBy, Usage, closed_set};
+use crate::protocol::translate::Dropped;
+use crate::protocol::{Dialect, Escalated, Lane, Operation, Reported, ServedBy, Usage, closed_set};
 
 /// An entry with everything the ledger keeps of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -104,6 +105,12 @@ pub struct EntryView {
     /// The trace that the app's `traceparent` names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<TraceId>,
+    /// What the app's request was written in.
+    #[serde(default)]
+    pub spoken: Dialect,
+    /// What the translation of it left out, each with how often.
+    #[serde(default, skip_serializing_if = "Dropped::is_empty")]
+    pub dropped: Dropped,
     /// What the service said when it last refused an attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_detail: Option<String>,
@@ -185,6 +192,8 @@ impl EntryView {
             response_bytes: None,
             timings: None,
             trace_id: None,
+            spoken: Dialect::Chat,
+            dropped: Dropped::default(),
             service_detail: None,
         }
     }
@@ -195,6 +204,8 @@ impl EntryView {
         self.run = intent.run;
         self.request_bytes = Some(intent.request_bytes);
         self.trace_id = intent.trace_id;
+        self.spoken = intent.spoken;
+        self.dropped = intent.dropped;
     }
 
     fn end(&mut self, outcome: Outcome, state: State, anomalies: Vec<Anomaly>) {

@@ -13,7 +13,7 @@ use crate::ledger::id::EntryId;
 use crate::ledger::journal::faults;
 use crate::ledger::kept_key::{EntryKey, KeyOrigin};
 use crate::ledger::kept_key::{KeptKey, KeyForm, Organization};
-use crate::ledger::{Durability, FingerprintParts, Ledger, LedgerError, LedgerOptions};
+use crate::ledger::{Durability, FingerprintParts, GivenAs, Ledger, LedgerError, LedgerOptions};
 use crate::money::MicroUsd;
 use crate::protocol::receipt::{Receipt, ReceiptSource};
 use crate::protocol::{Lane, Operation, Reported};
@@ -192,7 +192,7 @@ pub(crate) fn own(
         body,
         session: None,
         rte_query: None,
-        made_stream: false,
+        given_as: GivenAs::Served,
     };
     let sent = EntryKey {
         value: Arc::from(key),

@@ -2,8 +2,8 @@
 
 use http::Method;
 
-use super::{ExtraRoute, Lookup, RouteTable};
-use crate::protocol::Operation;
+use super::{AnswerKind, ExtraRoute, Lookup, RouteTable, TRANSLATIONS};
+use crate::protocol::{Dialect, Operation};
 
 fn found(method: Method, path: &str) -> Option<Operation> {
     match RouteTable::new(&[]).look_up(&method, path) {
@@ -14,7 +14,7 @@ fn found(method: Method, path: &str) -> Option<Operation> {
 
 #[test]
 fn exactly_the_six_routes_that_honor_a_key_are_keyed() {
-    let table = RouteTable::new(&[]);
+    let table = RouteTable::untranslated(&[]);
     let keyed: Vec<_> = table
         .rows()
         .iter()
@@ -30,6 +30,31 @@ fn exactly_the_six_routes_that_honor_a_key_are_keyed() {
         "/v1/images/edits",
     ];
     assert_eq!(keyed, expected);
+}
+
+#[test]
+fn a_translated_route_has_every_rule_of_the_route_that_it_is_sent_to() {
+    let table = RouteTable::new(&[]);
+    let translated: Vec<_> = table
+        .rows()
+        .iter()
+        .filter_map(|row| Some((row, row.translation?)))
+        .collect();
+    assert_eq!(translated.len(), TRANSLATIONS.len());
+    for (row, translation) in translated {
+        let Lookup::Found(to) = table.look_up(&Method::POST, translation.to) else {
+            panic!("{}: no route {}", row.pattern, translation.to);
+        };
+        assert_eq!(to.translation, None, "{}", row.pattern);
+        assert!(row.keyed && row.is_metered() && row.auto_model, "{row:?}");
+        assert_eq!(row.retry, to.retry);
+        assert_eq!(row.receipt, to.receipt);
+        assert_eq!((row.lane, row.operation), (to.lane, to.operation));
+        // It is asked for whole.
+        assert_eq!(row.answer, AnswerKind::Json);
+        assert_eq!(table.dialect(row.pattern), translation.dialect);
+    }
+    assert_eq!(table.dialect("/v1/chat/completions"), Dialect::Chat);
 }
 
 #[test]

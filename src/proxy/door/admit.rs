@@ -21,7 +21,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 use self::head::{Framing, RequestLine};
 pub use self::web::{AllowedOrigin, LocalAnswer};
 use crate::apps::{Apps, Caller};
-use crate::ledger::FingerprintParts;
+use crate::ledger::{FingerprintParts, GivenAs};
 use crate::protocol::names::{
     IDEMPOTENCY_KEY, X_STAINLESS_READ_TIMEOUT, X_STAINLESS_RETRY_COUNT, X_STAINLESS_TIMEOUT,
 };
@@ -43,7 +43,7 @@ pub struct Admitted {
     pub caller: Caller,
     pub route: Route,
     pub method: Method,
-    /// Path and query, byte for byte as they came.
+    /// Path and query at the service: byte for byte as they came, but of a translated route.
     pub target: String,
     /// The app's own Idempotency-Key.
     pub own_key: Option<String>,
@@ -80,7 +80,7 @@ impl Admitted {
             body: &[],
             session: self.session.as_ref().map(HeaderValue::as_bytes),
             rte_query: self.rte_query.as_ref().map(HeaderValue::as_bytes),
-            made_stream: false,
+            given_as: GivenAs::Served,
         }
     }
 }
@@ -136,7 +136,10 @@ pub fn admit(
         content_length: (!framing.chunked).then_some(framing.content_length),
         expects_continue: expects_continue(header),
         method: header.method.clone(),
-        target: line.target,
+        target: match route.translation {
+            Some(translation) => translation.to.to_owned(),
+            None => line.target,
+        },
         route,
         origin,
         hops,

@@ -71,6 +71,15 @@ impl AppHead {
         })
     }
 
+    /// Its target's path; empty where it has none that can be read.
+    pub fn path(&self) -> &str {
+        let line = self.raw.split(|byte| *byte == b'\r').next();
+        let target = line.and_then(|line| line.split(|byte| *byte == b' ').nth(1));
+        let path = target.and_then(|target| target.split(|byte| *byte == b'?').next());
+        path.and_then(|path| std::str::from_utf8(path).ok())
+            .unwrap_or_default()
+    }
+
     /// The app asks for the end of its connection behind this request.
     pub fn closes(&self) -> bool {
         members(&self.headers, &CONNECTION).any(|option| option.eq_ignore_ascii_case(b"close"))

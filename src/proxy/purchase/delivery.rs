@@ -16,7 +16,7 @@
 //! only be adopted, under their key, when the request has ended.
 //!
 //! Promise: pure. At most one connection is given the answer at a time; what was given to no app is kept up to
-//! 1 MiB, and what one app has begun to take is kept for no other.
+//! 1 MiB, of an answer that was read whole up to 16 MiB, and what one app has begun to take is kept for no other.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -115,6 +115,10 @@ pub struct Cursor {
 
 /// "A complete undelivered answer up to 1 MiB is kept".
 const REPLAY_BYTES_MAX: usize = 1024 * 1024;
+
+/// The same of an answer that was read whole: larger ones than 1 MiB are translated, or streams made of a turn,
+/// and what their apps repeat is the same purchase.
+const WHOLE_REPLAY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 // === impl DeliveryState ===
 
@@ -428,7 +432,11 @@ impl DeliveryState {
 
 impl ReplayBuffer {
     fn has_room_for(&self, chunk: &Bytes) -> bool {
-        self.chunk_bytes.saturating_add(chunk.len()) <= REPLAY_BYTES_MAX
+        let bytes_max = match self.flowing {
+            true => REPLAY_BYTES_MAX,
+            false => WHOLE_REPLAY_BYTES_MAX,
+        };
+        self.chunk_bytes.saturating_add(chunk.len()) <= bytes_max
     }
 
     fn push(&mut self, chunk: Bytes) {

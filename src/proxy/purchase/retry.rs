@@ -36,6 +36,7 @@ pub struct Retries {
     rule: RetryRule,
     keyed: bool,
     is_metered: bool,
+    adoptions_max: u32,
     bounds: Bounds,
     attempts: Vec<Attempt>,
     /// The receipt in the head of an answer whose body broke.
@@ -93,6 +94,9 @@ pub enum Next {
 /// Adoptions of one key after which the answer asks the app's own retries to stop.
 const ADOPTIONS_MAX: u32 = 3;
 
+/// The same on translated routes: Codex repeats four times before a stream and five in it.
+const TRANSLATED_ADOPTIONS_MAX: u32 = 10;
+
 // === impl Retries ===
 
 impl Retries {
@@ -101,6 +105,10 @@ impl Retries {
             rule: route.retry,
             keyed: route.keyed,
             is_metered: route.is_metered(),
+            adoptions_max: match route.translation {
+                Some(_) => TRANSLATED_ADOPTIONS_MAX,
+                None => ADOPTIONS_MAX,
+            },
             bounds,
             attempts: Vec::new(),
             broken: None,
@@ -239,7 +247,7 @@ impl Retries {
     ) -> bool {
         !self.keyed
             || (is_known_zero && (exhausted || own == Some(false)))
-            || adoptions >= ADOPTIONS_MAX
+            || adoptions >= self.adoptions_max
     }
 
     /// Keeps the prices in the heads of broken answers. The first positive amount is the

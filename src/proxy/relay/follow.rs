@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pingora::http::ResponseHeader;
 
+use super::given::Given;
 use super::own;
 use crate::ledger::entry::EntryId;
 use crate::protocol::routes::AnswerKind;
@@ -37,11 +38,13 @@ pub async fn follow(
     downstream: &mut Downstream,
     follower: &mut Follower,
     answer: AnswerKind,
+    given: &Given,
 ) -> Followed {
     let entry = follower.purchase().entry;
     // Among named events there is none of ours.
     let mut following = Following::new(answer != AnswerKind::NamedEvents);
     let (mut status, mut stream) = (STATUS_LEFT, false);
+    let mut as_events = false;
     let mut action = FollowAction::Wait;
     let keep = loop {
         let event = match action {
@@ -54,21 +57,33 @@ pub async fn follow(
             }
             FollowAction::WriteHead(head) => {
                 status = head.status.as_u16();
-                stream = heads::is_event_stream(&head.headers);
+                stream = head.status.is_success() && given.is_stream(&head.headers);
+                as_events = given.reads_as_events(&head);
                 if following.is_flowing() {
                     downstream.keeps(&follower.purchase().request_key.app);
                 }
-                let mut head = ResponseHeader::clone(&head);
+                let mut head = match as_events {
+                    true => Given::event_head(&head),
+                    false => ResponseHeader::clone(&head),
+                };
                 if mark(&mut head, entry).is_err() || downstream.write_head(&head).is_err() {
                     FollowEvent::Lost
                 } else {
                     FollowEvent::Did
                 }
             }
-            FollowAction::Write(chunk) => match downstream.write_chunk(chunk).await {
-                Ok(written) => FollowEvent::Wrote(written),
-                Err(_) => FollowEvent::Lost,
-            },
+            FollowAction::Write(chunk) => {
+                // A document is kept in one piece.
+                let events = match as_events {
+                    true => given.events(&chunk),
+                    false => None,
+                };
+                let chunk = events.unwrap_or(chunk);
+                match downstream.write_chunk(chunk).await {
+                    Ok(written) => FollowEvent::Wrote(written),
+                    Err(_) => FollowEvent::Lost,
+                }
+            }
             FollowAction::Finish => {
                 let purchase = Arc::clone(follower.purchase());
                 let owes = following.is_answer().then_some(&*purchase);

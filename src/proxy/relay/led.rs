@@ -9,12 +9,14 @@ use http::HeaderValue;
 use pingora::http::ResponseHeader;
 
 use super::closed::Ends;
+use super::given::Given;
 use super::own;
 use crate::clock::millis;
 use crate::config::App;
 use crate::ledger::LedgerError;
 use crate::ledger::entry::{EntryId, InDoubt, State};
 use crate::ledger::undelivered::Delivery;
+use crate::money::MicroUsd;
 use crate::protocol::body::AnswerPeek;
 use crate::protocol::names::{X_BURSAR_QUEUE_MS, X_SHOULD_RETRY};
 use crate::protocol::routes::ReceiptFrom;
@@ -49,14 +51,15 @@ pub struct Relay<'a> {
     pub model: Option<String>,
     /// The same, where the service may refuse it.
     pub foreign_model: Option<String>,
-    /// The app wants a stream, and a whole turn was asked for, which names its price.
-    pub made_stream: bool,
+    pub given: Given,
     pub arrived: Duration,
     /// Where the time went, as the ledger has it.
     pub settled: Option<Measured>,
     /// Time in which the app had the word: its body came, or it took its answer.
     pub app_time: Duration,
     pub state: Option<State>,
+    /// What the key came to, where that is known.
+    pub price: Option<MicroUsd>,
 }
 
 /// What was answered, for the report.
@@ -149,6 +152,7 @@ impl Relay<'_> {
             )
             .await?;
         self.state = Some(settlement.state);
+        self.price = settlement.price;
         Ok(())
     }
 

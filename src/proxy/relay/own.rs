@@ -11,6 +11,7 @@ use pingora::http::ResponseHeader;
 
 use crate::clock::millis;
 use crate::ledger::entry::EntryId;
+use crate::protocol::Dialect;
 use crate::protocol::names::{
     X_BURSAR_ADOPTED, X_BURSAR_ENTRY, X_BURSAR_ERROR, X_BURSAR_QUEUE_MS, X_SHOULD_RETRY,
 };
@@ -27,8 +28,11 @@ const GREETING: &str =
 const PREFLIGHT_AGE_S: &str = "600";
 
 /// Head and body of a refusal.
-pub fn refusal_answer(refusal: &Refusal) -> Result<(ResponseHeader, Bytes), HeadError> {
-    let body = refusal.body();
+pub fn refusal_answer(
+    refusal: &Refusal,
+    dialect: Dialect,
+) -> Result<(ResponseHeader, Bytes), HeadError> {
+    let body = refusal.body(dialect);
     let mut head = own_head(refusal.status(), "application/json", body.len())?;
     set(
         &mut head,
@@ -106,7 +110,7 @@ pub async fn give_refusal(
     if refusal.code.ends_connection() {
         downstream.ends_connection();
     }
-    let answer = refusal_answer(refusal).and_then(|(mut head, body)| {
+    let answer = refusal_answer(refusal, downstream.dialect()).and_then(|(mut head, body)| {
         mark(&mut head, entry, adopted, None)?;
         Ok((head, body))
     });

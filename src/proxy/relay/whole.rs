@@ -1,5 +1,6 @@
 //! An answer that was read whole: its receipt is committed, then head and body are written at once.
 
+use std::borrow::Cow;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -9,12 +10,13 @@ use http::{HeaderValue, StatusCode};
 use pingora::http::ResponseHeader;
 
 use super::clarification::clarified;
+use super::given::Given;
 use super::led::{Answered, Relay};
-use super::made_stream::made_stream;
 use super::{own, speech};
 use crate::ledger::entry::Stage;
 use crate::protocol::body::{add_error_object, add_error_object_with_hint};
 use crate::protocol::names::X_SHOULD_RETRY;
+use crate::protocol::translate::AnswerFacts;
 use crate::proxy::purchase::answer::{AnswerFlow, may_give};
 use crate::proxy::purchase::event::{Action, AppView, Event, Loss};
 use crate::proxy::refuse::{Code, Refusal};
@@ -70,16 +72,30 @@ pub(super) async fn whole(
     );
     let own = clarified.is_some().then_some(Code::Clarification);
     let body = clarified.unwrap_or(body);
-    let made = match relay.made_stream {
-        true => made_stream(&mut answer, &body),
-        false => None,
+    let entry = relay.entry_id.0.simple().to_string();
+    let facts = AnswerFacts {
+        entry: &entry,
+        created_s: relay.entry_id.unix_s(),
+        cost: relay.price,
     };
-    let stream = made.is_some();
+    let made = match relay.given.made(&mut answer, &body, facts) {
+        Ok(made) => made,
+        Err(unrendered) => {
+            let refusal = Refusal::because(Code::AnswerUntranslatable, unrendered.message);
+            let keep = give_refusal(relay, &refusal).await;
+            return (Answered::from(&refusal), keep);
+        }
+    };
     // What was taken out of JSON has lost the escapes that may have hidden the key.
+    let is_decoded = own.is_some() || made.is_some();
     let body = match made.unwrap_or(body) {
-        decoded if own.is_some() || stream => without_key(relay, decoded),
+        decoded if is_decoded => without_key(relay, decoded),
         body => body,
     };
+    if let Some(leaves) = relay.given.leaves(&answer, &body) {
+        relay.gateway.remembers(&relay.declared.name, leaves);
+    }
+    let stream = answer.status.is_success() && relay.given.is_stream(&answer.headers);
     if !bodyless {
         let length = HeaderValue::from(body.len());
         if answer.insert_header(CONTENT_LENGTH, length).is_err() {
@@ -149,7 +165,7 @@ fn alias_hint(relay: &Relay<'_>, status: u16) -> Option<String> {
 
 /// A refusal of our own after the request was dispatched.
 pub(super) async fn give_refusal(relay: &mut Relay<'_>, refusal: &Refusal) -> bool {
-    let Ok((mut head, body)) = own::refusal_answer(refusal) else {
+    let Ok((mut head, body)) = own::refusal_answer(refusal, relay.given.dialect()) else {
         return false;
     };
     relay.say_whether_to_retry(&mut head, refusal.should_retry());
@@ -203,12 +219,13 @@ async fn write_whole(
     is_answer: bool,
 ) -> Event {
     let bodyless = relay.app.downstream.is_bodyless(head);
+    let (head, body) = in_the_apps_form(&relay.given, head, body);
     let downstream = &mut *relay.app.downstream;
     let purchase = relay.app.purchase.as_deref().filter(|_| is_answer);
     let write = async {
-        downstream.write_head(head)?;
+        downstream.write_head(&head)?;
         if !bodyless {
-            downstream.write_chunk(body.clone()).await?;
+            downstream.write_chunk(body).await?;
         }
         downstream.finish().await
     };
@@ -221,6 +238,22 @@ async fn write_whole(
             relay.app.notice();
             Event::Lost(Loss::AppGone)
         }
+    }
+}
+
+/// An answer as its own app reads it; what is kept of it for a repeat stays a document.
+fn in_the_apps_form<'a>(
+    given: &Given,
+    head: &'a ResponseHeader,
+    body: &Bytes,
+) -> (Cow<'a, ResponseHeader>, Bytes) {
+    let events = match given.reads_as_events(head) {
+        true => given.events(body),
+        false => None,
+    };
+    match events {
+        Some(events) => (Cow::Owned(Given::event_head(head)), events),
+        None => (Cow::Borrowed(head), body.clone()),
     }
 }
 

@@ -1,8 +1,9 @@
 //! What a request's body says, and the body as it is sent.
 //!
-//! Promise: a body is sent as it came but for a model alias (`[models] aliases`) and, with `[streams]
-//! agent_receipts = "exact"`, an agent turn's wish for a stream (rule I8). The same request is
-//! prepared in the same way each time, so that its retry has the same bytes (rule I6).
+//! Promise: a body is sent as it came but for a model alias (`[models] aliases`), with `[streams]
+//! agent_receipts = "exact"` an agent turn's wish for a stream, and on a translated route as what it
+//! was translated to (rule I8). The same request is prepared in the same way each time, so that its
+//! retry has the same bytes (rule I6).
 
 use bytes::Bytes;
 use http::HeaderValue;
@@ -14,86 +15,110 @@ use crate::config::AgentReceipts;
 use crate::protocol::Operation;
 use crate::protocol::body::{RequestPeek, replace_model, without_stream};
 use crate::protocol::routes::BodyForm;
+use crate::protocol::translate::{Dropped, Untranslatable, translate};
+use crate::proxy::door::admit::BODY_BYTES_MAX;
 use crate::proxy::door::buffer::RequestBody;
+use crate::proxy::refuse::{Code, Refusal};
+use crate::proxy::relay::given::Given;
 use crate::proxy::upstream::exchange::WHOLE_BYTES_MAX;
 use crate::proxy::upstream::heads::HeadError;
 
 /// The body as it is sent, and what was read of it.
 pub struct Prepared {
     pub body: Bytes,
-    /// Of the app's own body.
+    /// Of the body in the service's form. `stream`: the app asked for one.
     pub peek: RequestPeek,
     /// The model that the app asked for, when it is not the interface's and no alias is set for it.
     pub foreign_model: Option<String>,
-    /// The app wants a stream and the service is asked for a whole turn.
-    pub made_stream: bool,
+    /// What the app is given of the answer.
+    pub given: Given,
+    /// What a translation left out.
+    pub dropped: Dropped,
 }
 
-/// Largest turn that is made into a stream: the most that the interface names of any answer.
-const MADE_STREAM_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Largest turn that is made into a stream, or translated: the most that the interface names of any answer.
+const REMADE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Reads what rules need from the body, and makes the edits that the config asks for.
-pub fn prepare(request: &Request<'_>, body: &mut RequestBody) -> Prepared {
-    let prepared = edited(request, body);
+/// Reads what rules need from the body, and makes the edits that the config and the route ask for.
+pub fn prepare(request: &Request<'_>, body: &mut RequestBody) -> Result<Prepared, Refusal> {
+    let prepared = edited(request, body)?;
     // One copy is kept and covered by the budget: of an edited body the app's own goes.
     body.becomes(prepared.body.clone());
-    prepared
+    Ok(prepared)
 }
 
-fn edited(request: &Request<'_>, body: &RequestBody) -> Prepared {
+fn edited(request: &Request<'_>, body: &RequestBody) -> Result<Prepared, Refusal> {
     let route = &request.admitted.route;
+    let gateway = request.gateway;
+    let earlier = |id: &str| gateway.given_earlier(&request.app.name, id);
+    if let Some(translated) = translate(route.dialect(), body.bytes(), &earlier) {
+        let translated = translated.map_err(untranslatable)?;
+        let body = Bytes::from(translated.body);
+        // What is referred to is sent as well.
+        if u64::try_from(body.len()).is_ok_and(|bytes| bytes > BODY_BYTES_MAX) {
+            return Err(Code::BodyTooLarge.into());
+        }
+        let peek = RequestPeek {
+            stream: translated.wants_stream,
+            ..RequestPeek::read(&body)
+        };
+        return Ok(Prepared {
+            given: Given::Translated(translated.turn),
+            dropped: translated.dropped,
+            ..with_alias(request, &body, peek)
+        });
+    }
     let reads = matches!(route.body, BodyForm::Json | BodyForm::Any) && route.is_metered();
     let peek = if reads {
         body.peek()
     } else {
         RequestPeek::default()
     };
-    let prepared = with_alias(request, body, peek);
+    let prepared = with_alias(request, body.bytes(), peek);
     let agent_receipts = request
         .app
         .agent_receipts
         .unwrap_or(request.settings.config.streams.agent_receipts);
     let wants_price =
         route.operation == Operation::AgentTurn && agent_receipts == AgentReceipts::Exact;
-    match wants_price
+    let whole = wants_price
         .then(|| without_stream(&prepared.body))
-        .flatten()
-    {
+        .flatten();
+    Ok(match whole {
         Some(whole) => Prepared {
             body: Bytes::from(whole),
-            made_stream: true,
+            given: Given::MadeStream,
             ..prepared
         },
         None => prepared,
-    }
+    })
 }
 
-fn with_alias(request: &Request<'_>, body: &RequestBody, peek: RequestPeek) -> Prepared {
-    if !request.admitted.route.auto_model {
-        return Prepared {
-            body: body.bytes().clone(),
-            peek,
-            foreign_model: None,
-            made_stream: false,
-        };
-    }
-    let alias = peek
+fn untranslatable(found: Untranslatable) -> Refusal {
+    let Untranslatable { param, message } = found;
+    Refusal::saying(Code::Untranslatable, message).about(param)
+}
+
+fn with_alias(request: &Request<'_>, body: &Bytes, peek: RequestPeek) -> Prepared {
+    let aliases = &request.settings.config.models.aliases;
+    let asked = peek
         .model
         .as_deref()
-        .and_then(|model| request.settings.config.models.aliases.target(model));
-    match (alias, peek.model_span.clone()) {
-        (Some(alias), Some(span)) => Prepared {
-            body: Bytes::from(replace_model(body.bytes(), span, alias)),
-            peek,
-            foreign_model: None,
-            made_stream: false,
-        },
-        _ => Prepared {
-            body: body.bytes().clone(),
-            foreign_model: peek.model.clone().filter(|model| model != "auto"),
-            peek,
-            made_stream: false,
-        },
+        .filter(|_| request.admitted.route.auto_model);
+    let alias = asked.and_then(|model| aliases.target(model));
+    let (body, foreign_model) = match (alias, peek.model_span.clone()) {
+        (Some(alias), Some(span)) => (Bytes::from(replace_model(body, span, alias)), None),
+        _ => {
+            let foreign = asked.filter(|model| *model != "auto");
+            (body.clone(), foreign.map(str::to_owned))
+        }
+    };
+    Prepared {
+        body,
+        peek,
+        foreign_model,
+        given: Given::Served,
+        dropped: Dropped::default(),
     }
 }
 
@@ -102,18 +127,18 @@ fn with_alias(request: &Request<'_>, body: &RequestBody, peek: RequestPeek) -> P
 impl Prepared {
     /// The head that goes with the body: a request for a whole turn does not take events alone.
     pub fn head(&self, mut head: RequestHeader) -> Result<RequestHeader, HeadError> {
-        if self.made_stream {
+        if self.given.is_remade() {
             let json = HeaderValue::from_static("application/json");
             head.insert_header(ACCEPT, json).map_err(|_| HeadError)?;
         }
         Ok(head)
     }
 
-    /// An answer that is not a stream is read whole up to this size. One that is to become a stream
+    /// An answer that is not a stream is read whole up to this size. One that is to become something else
     /// has to be.
     pub fn whole_bytes_max(&self) -> usize {
-        if self.made_stream {
-            MADE_STREAM_BYTES_MAX
+        if self.given.is_remade() {
+            REMADE_BYTES_MAX
         } else {
             WHOLE_BYTES_MAX
         }

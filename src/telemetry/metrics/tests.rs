@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::*;
 use crate::ledger::entry::{Anomaly, InDoubt};
 use crate::ledger::totals::{LineKey, LineSums, MicroUsdSum, ReceiptKind, Standing};
-use crate::protocol::{Escalated, Lane, ServedBy};
+use crate::protocol::translate::Dropped;
+use crate::protocol::{Dialect, Escalated, Lane, ServedBy};
 
 const TURN: TimedAs = TimedAs {
     lane: Lane::Agent,
@@ -205,6 +206,11 @@ fn every_event_has_its_counter() {
     metrics.retry("agent", "busy");
     metrics.refusal("agent", "cap_reached");
     metrics.joined();
+    let mut dropped = Dropped::default();
+    dropped.add("top_k");
+    dropped.add("cache_control");
+    dropped.add("cache_control");
+    metrics.translated(Dialect::Messages, &dropped);
     metrics.repeats_avoided(MicroUsd::new(9_007_199_254), 2);
     metrics.drain("complete");
     metrics.disconnect("body");
@@ -231,6 +237,9 @@ fn every_event_has_its_counter() {
         "bursar_retries_total{app=\"agent\",reason=\"busy\"} 1",
         "bursar_refusals_total{app=\"agent\",error=\"cap_reached\"} 1",
         "bursar_joined_retries_total 1",
+        "bursar_translated_requests_total{spoken=\"messages\"} 1",
+        "bursar_translated_requests_total{spoken=\"responses\"} 0",
+        "bursar_translation_dropped_total{member=\"cache_control\",spoken=\"messages\"} 2",
         "bursar_repeats_avoided_usd_estimate_total 18014.398508",
         "bursar_drained_usd_total 0.000000",
         "bursar_drains_total{result=\"complete\"} 1",

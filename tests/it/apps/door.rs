@@ -256,3 +256,49 @@ async fn without_apps_any_key_is_the_default_app_and_the_first_app_closes_the_do
     assert_eq!(ask(&bursar, "sk-placeholder", &chat("b")).await.status, 401);
     assert_eq!(ask(&bursar, &token, &chat("c")).await.status, 200);
 }
+
+#[tokio::test]
+async fn a_token_may_be_where_anthropics_clients_put_it_and_two_that_differ_are_no_apps() {
+    let origin = Origin::always(Step::Answer(billed(7))).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let (token, other) = (add(&bursar, "nightly"), add(&bursar, "daily"));
+    let shown = bearer(&token);
+    let rows: [(&[(&str, &str)], Option<&str>); 8] = [
+        (&[("x-api-key", &token)], None),
+        (&[("authorization", &shown), ("x-api-key", &token)], None),
+        (&[("x-api-key", "")], Some("token_missing")),
+        (
+            &[("x-api-key", &other), ("authorization", &shown)],
+            Some("token_refused"),
+        ),
+        (
+            &[("x-api-key", "placeholder"), ("authorization", &shown)],
+            Some("token_refused"),
+        ),
+        (
+            &[("x-api-key", &token), ("x-api-key", &token)],
+            Some("token_refused"),
+        ),
+        (&[("x-api-key", KEY)], Some("token_refused")),
+        (
+            &[("authorization", "Basic YTpi"), ("x-api-key", &token)],
+            None,
+        ),
+    ];
+    for (headers, code) in rows {
+        let mut wire = bursar.connect().await;
+        wire.send(request("POST", CHAT, headers, &chat("hi"))).await;
+        let answer = wire.answer().await;
+        assert_eq!(answer.code(), code, "{headers:?}: {}", answer.text());
+        let app = (code.is_none()).then(|| bursar.entry_of(&answer).app.to_string());
+        assert_eq!(
+            app.as_deref(),
+            code.is_none().then_some("nightly"),
+            "{headers:?}"
+        );
+    }
+    for received in origin.received() {
+        assert!(received.header("x-api-key").is_none(), "{}", received.head);
+        assert!(!received.head.contains(&token), "{}", received.head);
+    }
+}

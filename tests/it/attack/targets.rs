@@ -219,13 +219,14 @@ fn paths() -> Vec<Case> {
         let name = format!("the path {target}");
         cases.push(Case::refused(10, &name, get(target, ""), UNKNOWN));
     }
-    let gone = get("/v1/responses", "");
-    cases.push(Case::refused(
-        10,
-        "the path /v1/responses",
-        gone,
-        &["responses_unsupported"],
-    ));
+    for (target, code) in [
+        ("/v1/responses", "method_refused"),
+        ("/v1/responses/resp_1", "responses_unsupported"),
+        ("/agent/v1/messages", "method_refused"),
+    ] {
+        let name = format!("the path {target}");
+        cases.push(Case::refused(10, &name, get(target, ""), &[code]));
+    }
     // Bytes that no target may hold (RFC 9112, 3.2). pingora's parser escapes them and continues.
     for illegal in [
         b" ".as_slice(),

@@ -96,7 +96,7 @@ impl Witness {
         let address = listener.local_addr().expect("an address");
         let shared = Arc::new(Shared {
             authority: address.to_string(),
-            table: RouteTable::new(&[]),
+            table: RouteTable::untranslated(&[]),
             seen: Mutex::default(),
             complaints: Mutex::default(),
             leave: Semaphore::new(permits),

@@ -1,4 +1,4 @@
-//! Whose request is this? The token stands where SDKs put the API key; on a Unix socket the kernel
+//! Whose request is this? The token is where SDKs put the API key (`Authorization`, or `x-api-key`); on a Unix socket the kernel
 //! reports the user.
 //!
 //! Promise: asked behind Host and Origin and before anything else, so that a stranger learns nothing
@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderName};
 use crate::apps::{Apps, Caller, Stranger};
 use crate::proxy::refuse::{Code, Refusal};
 
-/// Where other APIs have their keys.
+/// Where Anthropic's clients put their key.
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 const SCHEME: &str = "bearer";
@@ -28,19 +28,25 @@ pub fn of(
     user: Option<u32>,
     now: Duration,
 ) -> Result<Caller, Refusal> {
-    let mut values = headers.get_all(AUTHORIZATION).iter();
-    let token = match (values.next(), values.next()) {
-        (Some(value), None) => bearer(value.as_bytes()),
-        (None, _) => None,
+    let only = |name: &HeaderName| {
+        let mut values = headers.get_all(name).iter();
+        let first = values.next().map(|value| value.as_bytes().trim_ascii());
+        let first = first.filter(|value| !value.is_empty());
         // Two of them are no app's. Neither goes upstream.
-        (Some(_), Some(_)) => Some(NOBODYS),
+        let is_single = values.next().is_none();
+        first.map(|value| if is_single { value } else { NOBODYS })
+    };
+    let shown = only(&AUTHORIZATION).and_then(|value| match value {
+        NOBODYS => Some(NOBODYS),
+        value => bearer(value),
+    });
+    let key = only(&X_API_KEY);
+    let token = match (shown, key) {
+        (Some(shown), Some(key)) if shown != key => Some(NOBODYS),
+        (shown, key) => shown.or(key),
     };
     apps.caller(token, user, now)
         .map_err(|stranger| match stranger {
-            Stranger::NoToken if headers.contains_key(X_API_KEY) => Refusal::because(
-                Code::TokenMissing,
-                "x-api-key is not read: the token goes into `Authorization: Bearer TOKEN`.",
-            ),
             Stranger::NoToken => Code::TokenMissing.into(),
             Stranger::Awaited => Code::RunAwaited.into(),
             Stranger::WrongToken(form) => {

@@ -29,12 +29,16 @@ pub fn of_path(
     let base = downstream.base();
     let is_of =
         |name: &str| path.ends_with(&format!("/{name}")) || path.contains(&format!("/{name}/"));
+    if let Some(refusal) = of_base(settings, method, path, &base) {
+        return refusal;
+    }
     if is_of("responses") {
         return Refusal::saying(
             Code::ResponsesUnsupported,
             format!(
-                "The service has no /responses route. Use chat completions with the base URL {base}/v1 \
-                 (client.chat.completions, or the chat model class of your framework)."
+                "Of the Responses API bursar answers POST {base}/v1/responses and {base}/agent/v1/responses, where \
+                 [models] translate is on; it keeps no responses. Otherwise use chat completions with the base URL \
+                 {base}/v1."
             ),
         );
     }
@@ -42,23 +46,8 @@ pub fn of_path(
         return Refusal::saying(
             Code::RouteUnknown,
             format!(
-                "This is Anthropic's messages API, which the service does not have. Use an OpenAI client and chat \
-                 completions with the base URL {base}/v1 (or {base}/agent/v1 for agents)."
-            ),
-        );
-    }
-    if is_known(&settings.table, method, &format!("/v1{path}")) {
-        return Refusal::saying(
-            Code::BasePathMissing,
-            format!("The base URL lacks its path: set it to {base}/v1 (or {base}/agent/v1)."),
-        );
-    }
-    if has_too_much(&settings.table, method, path) {
-        return Refusal::saying(
-            Code::RouteUnknown,
-            format!(
-                "The base URL has its /v1 twice, or more than that in front of the route: set it to {base}/v1 \
-                 (or {base}/agent/v1)."
+                "Anthropic's messages are answered on the agent lane alone: set ANTHROPIC_BASE_URL to {base}/agent, \
+                 so that requests go to {base}/agent/v1/messages. Tokens are not counted beforehand."
             ),
         );
     }
@@ -69,6 +58,25 @@ pub fn of_path(
              be listed in [upstream] extra_routes."
         ),
     )
+}
+
+/// A base URL with its path missing or doubled.
+fn of_base(settings: &Settings, method: &Method, path: &str, base: &str) -> Option<Refusal> {
+    if is_known(&settings.table, method, &format!("/v1{path}")) {
+        return Some(Refusal::saying(
+            Code::BasePathMissing,
+            format!("The base URL lacks its path: set it to {base}/v1 (or {base}/agent/v1)."),
+        ));
+    }
+    has_too_much(&settings.table, method, path).then(|| {
+        Refusal::saying(
+            Code::RouteUnknown,
+            format!(
+                "The base URL has its /v1 twice, or more than that in front of the route: set it to {base}/v1 \
+                 (or {base}/agent/v1)."
+            ),
+        )
+    })
 }
 
 /// A body of a type that the route does not take.

@@ -214,6 +214,22 @@ fn too_much_without_a_reader_is_given_up_and_a_slow_follower_is_waited_for() {
 }
 
 #[test]
+fn of_an_answer_that_was_read_whole_16_mib_are_kept_and_no_more() {
+    for (bytes, is_kept) in [
+        (WHOLE_REPLAY_BYTES_MAX, true),
+        (WHOLE_REPLAY_BYTES_MAX + 1, false),
+    ] {
+        let mut delivery = DeliveryState::default();
+        delivery.app_leaves();
+        delivery.record_head(head(), false);
+        let document = Bytes::from(vec![b'x'; bytes]);
+        assert!(delivery.record_chunk(document).is_ok());
+        delivery.record_end(ReplayEnd::Complete);
+        assert_eq!(delivery.holds_answer(), is_kept, "{bytes}");
+    }
+}
+
+#[test]
 fn a_follower_that_is_given_up_is_shown_the_break() {
     let mut bench = followed_with(Received::Beginning);
     bench.delivery.give_up_follower();

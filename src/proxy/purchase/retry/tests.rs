@@ -161,6 +161,24 @@ fn an_app_is_asked_not_to_repeat_what_bursar_repeated_or_cannot_recognise() {
             None,
             true,
         ),
+        (
+            "an agent that repeats more often",
+            "/agent/v1/messages",
+            false,
+            ADOPTIONS_MAX,
+            false,
+            None,
+            false,
+        ),
+        (
+            "and over again",
+            "/v1/responses",
+            false,
+            TRANSLATED_ADOPTIONS_MAX,
+            false,
+            None,
+            true,
+        ),
         ("nothing recognises it", speech, true, 0, false, None, true),
     ];
     for (what, path, is_known_zero, adoptions, exhausted, own, wanted) in rows {

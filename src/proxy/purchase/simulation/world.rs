@@ -96,7 +96,7 @@ const START_MS: u64 = 1_778_284_800_000;
 
 impl Stage {
     pub fn new() -> Self {
-        let table = RouteTable::new(&[]);
+        let table = RouteTable::untranslated(&[]);
         let metered = table.rows().iter().filter(|route| route.is_metered());
         let mut routes: Vec<_> = metered.cloned().map(Arc::new).collect();
         routes.sort_by_key(|route| !route.keyed);

@@ -72,6 +72,14 @@ const LABELS: [(&str, &str); 19] = [
     ("kind", "what contradicts what"),
     ("type", "`input` or `output` tokens"),
     (
+        "spoken",
+        "the dialect of a translated request: `responses` or `messages`",
+    ),
+    (
+        "member",
+        "what was left out, by its name in [dialects.md](dialects.md)",
+    ),
+    (
         "category",
         "the specialist's, as the service names it; the first 32, then `other`",
     ),
@@ -117,6 +125,7 @@ const SECTIONS: [(&str, &[&str]); 9] = [
         &[
             "bursar_requests_",
             "bursar_refusals_",
+            "bursar_translat",
             "bursar_answers_",
             "bursar_clarifications_",
             "bursar_specialist_",
@@ -204,6 +213,9 @@ fn everything() -> String {
         metrics.retry("agent", reason);
     }
     metrics.refusal("agent", "cap_reached");
+    let mut dropped = Dropped::default();
+    dropped.add("top_k");
+    metrics.translated(Dialect::Messages, &dropped);
     metrics.route_version("r-1");
     metrics.traffic.show(0, 0, Some(8), Some(120));
     metrics.evidence.differs(Difference {

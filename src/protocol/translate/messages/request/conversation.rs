@@ -1,0 +1,379 @@
+//! The system prompt and the messages.
+//!
+//! Promise: results of tools stand directly behind the turn that called them, before anything else the user says. Of an
+//! assistant's turn its texts and its calls are kept; thinking and what Anthropic's own tools did is left out and counted.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use super::super::json;
+use super::super::members::{self, Members, Place};
+use super::super::tool_id;
+use super::content::{self, Content, Part, Texts};
+use super::tools::Tools;
+use crate::protocol::translate::{Dropped, Untranslatable};
+
+/// How the line begins that Claude Code puts before its system prompt. It names the program's version and a sum of the
+/// request, so it is another one with every request, and with each repeat of one.
+const ATTRIBUTION: &str = "x-anthropic-billing-header:";
+
+/// What a result says first that reports a failure: the chat form has no mark for it. Spelled as in JSON.
+const FAILED: &str = "The tool reported an error:";
+
+/// What a result says that has images: a tool's message takes none, so they stand in the user's message behind it.
+const IMAGES_FOLLOW: &str = "Images of this result follow in the next user message.";
+
+/// What stands before these images, with the call's id.
+const IMAGES_OF: &str = "Images of the result of tool call ";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    System,
+    User,
+    Assistant,
+}
+
+struct Message<'a> {
+    role: Role,
+    members: Members<'a>,
+}
+
+/// The texts of the system prompt, without Claude Code's attribution line.
+pub fn system<'a>(
+    system: &'a RawValue,
+    place: &Place<'_>,
+    dropped: &mut Dropped,
+) -> Result<Texts<'a>, Untranslatable> {
+    let mut texts = content::read_texts(system, place, dropped)?;
+    if let Some(first) = texts.first_mut()
+        && let Some(rest) = without_attribution(first)
+    {
+        *first = Cow::Owned(rest.to_owned());
+        dropped.add("system.attribution");
+    }
+    texts.retain(|text| !text.is_empty());
+    Ok(texts)
+}
+
+/// What follows the attribution line. `None`: the text does not begin with one.
+fn without_attribution(text: &str) -> Option<&str> {
+    let mut rest = text.strip_prefix(ATTRIBUTION)?;
+    while !rest.is_empty() {
+        let (unit, after) = rest.split_at_checked(json::unit_len(rest))?;
+        rest = after;
+        if unit == "\\n" {
+            break;
+        }
+    }
+    Some(rest)
+}
+
+/// Writes a system message, unless it says nothing.
+pub fn push_system(out: &mut Vec<u8>, texts: &Texts<'_>) {
+    if texts.iter().all(|text| text.is_empty()) {
+        return;
+    }
+    begin(out, "system");
+    json::push_joined(out, texts);
+    out.push(b'}');
+}
+
+/// Writes the messages behind what `out` has of the list. What they change of the tools changes `tools`.
+pub fn push_messages(
+    out: &mut Vec<u8>,
+    list: &RawValue,
+    place: &Place<'_>,
+    tools: &mut Tools,
+    dropped: &mut Dropped,
+) -> Result<(), Untranslatable> {
+    let mut messages = Vec::new();
+    for (index, message) in members::elements(list, place)?.into_iter().enumerate() {
+        messages.push(read_message(message, &place.element(index))?);
+    }
+    let last_said = messages
+        .iter()
+        .rposition(|message| message.role != Role::System);
+    let last_user = messages
+        .iter()
+        .rposition(|message| message.role == Role::User);
+    match last_said {
+        None => return Err(place.refuse("It must have a user's message.")),
+        Some(last) if last_user != Some(last) => {
+            let message =
+                "The service cannot continue an answer that is begun; end with a user's message.";
+            return Err(place.element(last).member("role").refuse(message));
+        }
+        Some(_) => {}
+    }
+    for (index, Message { role, mut members }) in messages.into_iter().enumerate() {
+        let place = place.element(index);
+        let inside = place.member("content");
+        match role {
+            Role::User => {
+                let said = members.required("content", &place)?;
+                push_user(out, said, &inside, dropped)?;
+            }
+            Role::Assistant => {
+                let said = members.required("content", &place)?;
+                push_assistant(out, said, &inside, dropped)?;
+            }
+            Role::System => {
+                let until_next = members.take("clear_at").and_then(json::text);
+                let is_over = until_next.as_deref() == Some("next_user_message")
+                    && last_user.is_some_and(|last| last > index);
+                // Assumed: "full transcript (system, user, …); nothing dropped or rewritten" means at any place.
+                if let Some(said) = members.take("content") {
+                    let texts = read_system(said, &inside, tools, dropped)?;
+                    if !is_over {
+                        push_system(out, &texts);
+                    }
+                }
+            }
+        }
+        members.leave_out(dropped);
+    }
+    Ok(())
+}
+
+/// The texts of a system message in mid-conversation; what it says of the tools, it does to `tools`.
+fn read_system<'a>(
+    said: &'a RawValue,
+    place: &Place<'_>,
+    tools: &mut Tools,
+    dropped: &mut Dropped,
+) -> Result<Texts<'a>, Untranslatable> {
+    let blocks = match content::content(said, place)? {
+        Content::Text(text) => return Ok(vec![text.into()]),
+        Content::Blocks(blocks) => blocks,
+    };
+    let mut texts = Vec::with_capacity(blocks.len());
+    for (index, block) in blocks.into_iter().enumerate() {
+        let place = place.element(index);
+        let mut block = Members::read(block, &place)?;
+        match block.kind().as_str() {
+            "tool_addition" => tools.change(false, block, &place, dropped)?,
+            "tool_removal" => tools.change(true, block, &place, dropped)?,
+            kind => texts.push(content::read_text(kind, block, &place, dropped)?),
+        }
+    }
+    Ok(texts)
+}
+
+fn read_message<'a>(
+    message: &'a RawValue,
+    place: &Place<'_>,
+) -> Result<Message<'a>, Untranslatable> {
+    let mut members = Members::read(message, place)?;
+    let role = members.take("role").and_then(json::text);
+    let role = match role.as_deref() {
+        Some("system") => Role::System,
+        Some("user") => Role::User,
+        Some("assistant") => Role::Assistant,
+        _ => {
+            let place = place.member("role");
+            return Err(place.refuse("It must be user, assistant or system."));
+        }
+    };
+    Ok(Message { role, members })
+}
+
+/// Begins a message: all but its content.
+fn begin(out: &mut Vec<u8>, role: &str) {
+    if out.last() == Some(&b'}') {
+        out.push(b',');
+    }
+    json::push(out, &["{\"role\":\"", role, "\",\"content\":"]);
+}
+
+/// Blocks of a turn, each with its index. One without any says nothing that could be sent.
+fn blocks<'a>(
+    blocks: Vec<&'a RawValue>,
+    place: &Place<'_>,
+) -> Result<impl Iterator<Item = (usize, &'a RawValue)> + use<'a>, Untranslatable> {
+    if blocks.is_empty() {
+        return Err(place.refuse("It must not be empty."));
+    }
+    Ok(blocks.into_iter().enumerate())
+}
+
+/// The user's turn: first the results of tools, each a message of its own, then what the user says.
+fn push_user(
+    out: &mut Vec<u8>,
+    said: &RawValue,
+    place: &Place<'_>,
+    dropped: &mut Dropped,
+) -> Result<(), Untranslatable> {
+    // Images of results, then the user's own parts.
+    let mut images = Vec::new();
+    let mut parts = Vec::new();
+    match content::content(said, place)? {
+        Content::Text(text) => parts.push(Part::Text(vec![text.into()])),
+        Content::Blocks(list) => {
+            for (index, block) in blocks(list, place)? {
+                let place = place.element(index);
+                let mut block = Members::read(block, &place)?;
+                match block.kind().as_str() {
+                    "tool_result" => push_result(out, block, &place, dropped, &mut images)?,
+                    kind => content::read_block(kind, block, &place, dropped, &mut parts)?,
+                }
+            }
+        }
+    }
+    images.append(&mut parts);
+    match images.as_slice() {
+        [] => return Ok(()),
+        [Part::Text(texts)] => {
+            begin(out, "user");
+            json::push_joined(out, texts);
+        }
+        parts => {
+            begin(out, "user");
+            let mut before = "[";
+            for part in parts {
+                json::push(out, &[before]);
+                content::push_part(out, part);
+                before = ",";
+            }
+            out.push(b']');
+        }
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+/// Writes the result of a tool; its images are for the user's message.
+fn push_result<'a>(
+    out: &mut Vec<u8>,
+    mut result: Members<'a>,
+    place: &Place<'_>,
+    dropped: &mut Dropped,
+    images: &mut Vec<Part<'a>>,
+) -> Result<(), Untranslatable> {
+    let call = service_id(result.required_string("tool_use_id", place)?);
+    let mut texts: Texts<'_> = Vec::new();
+    if let Some(failed) = result.take("is_error")
+        && members::flag(failed, &place.member("is_error"))?
+    {
+        texts.push(FAILED.into());
+    }
+    let mut pictures = Vec::new();
+    if let Some(inside) = result.take("content") {
+        let place = place.member("content");
+        match content::content(inside, &place)? {
+            Content::Text(text) => texts.push(text.into()),
+            Content::Blocks(blocks) => {
+                for (index, block) in blocks.into_iter().enumerate() {
+                    let place = place.element(index);
+                    let mut block = Members::read(block, &place)?;
+                    let kind = block.kind();
+                    content::read_block(&kind, block, &place, dropped, &mut pictures)?;
+                }
+            }
+        }
+    }
+    result.leave_out(dropped);
+    pictures.retain_mut(|part| match part {
+        Part::Text(more) => {
+            texts.append(more);
+            false
+        }
+        Part::Image(_) => true,
+    });
+    if !pictures.is_empty() {
+        texts.push(IMAGES_FOLLOW.into());
+        images.push(Part::Text(vec![format!("{IMAGES_OF}{call}:").into()]));
+        images.append(&mut pictures);
+    }
+    begin(out, "tool");
+    json::push_joined(out, &texts);
+    json::push(out, &[",\"tool_call_id\":\"", &call, "\"}"]);
+    Ok(())
+}
+
+/// A call's id as the service spells it.
+fn service_id(id: &str) -> Cow<'_, str> {
+    match tool_id::restored(id) {
+        Some(restored) => json::spelling(&restored).into(),
+        None => id.into(),
+    }
+}
+
+/// The assistant's turn: its texts are one, its calls stand in their order. Nothing is written where nothing is left.
+fn push_assistant(
+    out: &mut Vec<u8>,
+    said: &RawValue,
+    place: &Place<'_>,
+    dropped: &mut Dropped,
+) -> Result<(), Untranslatable> {
+    let mut parts = Vec::new();
+    let mut calls = Vec::new();
+    match content::content(said, place)? {
+        Content::Text(text) => parts.push(Part::Text(vec![text.into()])),
+        Content::Blocks(list) => {
+            for (index, block) in blocks(list, place)? {
+                let place = place.element(index);
+                let mut block = Members::read(block, &place)?;
+                match block.kind().as_str() {
+                    "text" => content::read_block("text", block, &place, dropped, &mut parts)?,
+                    "tool_use" => push_call(&mut calls, block, &place, dropped)?,
+                    // Signed by another model, for its own eyes.
+                    "thinking" | "redacted_thinking" => dropped.add("content.thinking"),
+                    "server_tool_use" | "mcp_tool_use" => dropped.add("content.server_tool_use"),
+                    "fallback" => dropped.add("content.fallback"),
+                    kind if kind.ends_with("_tool_result") => {
+                        dropped.add("content.server_tool_result");
+                    }
+                    _ => return Err(content::unknown_kind(&place)),
+                }
+            }
+        }
+    }
+    let texts = parts.into_iter().flat_map(|part| match part {
+        Part::Text(texts) => texts,
+        Part::Image(_) => Vec::new(),
+    });
+    let texts: Texts<'_> = texts.filter(|text| !text.is_empty()).collect();
+    if texts.is_empty() && calls.is_empty() {
+        return Ok(());
+    }
+    begin(out, "assistant");
+    match texts.is_empty() {
+        true => json::push(out, &["null"]),
+        false => json::push_joined(out, &texts),
+    }
+    if !calls.is_empty() {
+        json::push(out, &[",\"tool_calls\":["]);
+        out.append(&mut calls);
+        out.push(b']');
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+/// Writes a call of a tool behind those before it.
+fn push_call(
+    calls: &mut Vec<u8>,
+    mut call: Members<'_>,
+    place: &Place<'_>,
+    dropped: &mut Dropped,
+) -> Result<(), Untranslatable> {
+    let id = service_id(call.required_string("id", place)?);
+    let name = call.required_string("name", place)?;
+    let input = call.required("input", place)?;
+    if !json::is_object(input) {
+        return Err(place.member("input").refuse("It must be an object."));
+    }
+    if !calls.is_empty() {
+        calls.push(b',');
+    }
+    json::push(calls, &["{\"id\":\"", &id, "\",\"type\":\"function\","]);
+    json::push(
+        calls,
+        &["\"function\":{\"name\":\"", name, "\",\"arguments\":"],
+    );
+    json::push_text(calls, input.get());
+    json::push(calls, &["}}"]);
+    call.leave_out(dropped);
+    Ok(())
+}

@@ -1,0 +1,303 @@
+//! A Response document as the event stream that would have led to it.
+//!
+//! Promise: a pure function of the document, so a whole and a streamed repeat are one purchase. Joining the
+//! deltas gives the texts and arguments again, escape by escape; the last event holds the document itself. The
+//! stream ends with `response.completed`, `response.incomplete` or `response.failed`; there is no `[DONE]`, as
+//! OpenAI sends none.
+
+use serde_json::value::RawValue;
+
+use super::json::{Object, Text, array};
+use super::turn::{Phase, Reply, Turn};
+use crate::protocol::translate::{AnswerFacts, Unrendered};
+
+/// Bytes of a text in one delta, escapes included. A delta goes on to the end of its last character.
+const PIECE_BYTES: usize = 1024;
+
+/// The stream so far.
+struct Stream {
+    out: String,
+    /// Of the next event.
+    sequence: u64,
+}
+
+/// Where an event belongs.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// A JSON string.
+    item_id: &'a str,
+    output_index: usize,
+    content_index: Option<usize>,
+}
+
+/// The events of a whole document, as `answer::translate` made it.
+pub fn of(document: &[u8]) -> Result<Vec<u8>, Unrendered> {
+    events(document).ok_or_else(|| Unrendered::new("The document is not a Response."))
+}
+
+/// The end of a stream that breaks after `sent` events went out: `response.failed`. Where none did, the events
+/// that SDKs wait for come first. Codex repeats the request five times, whatever the code, unless it is
+/// `invalid_prompt`.
+pub fn failed(
+    turn: &Turn,
+    facts: AnswerFacts<'_>,
+    code: &str,
+    message: &str,
+    sent: u64,
+) -> Vec<u8> {
+    let document = |phase| {
+        turn.document(&Reply {
+            entry: facts.entry,
+            created_at: facts.created_s,
+            phase,
+            model: None,
+            output: "[]",
+            usage: None,
+        })
+    };
+    let mut stream = Stream {
+        out: String::new(),
+        sequence: sent,
+    };
+    if sent == 0 {
+        stream.begin(&document(Phase::InProgress));
+    }
+    let failed = document(Phase::Failed { code, message });
+    stream.response("response.failed", &failed);
+    stream.out.into_bytes()
+}
+
+fn events(document: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(document).ok()?;
+    let response = Object::read(text)?;
+    let items = array(response.get("output")?)?;
+    let last = match response.get("status")?.get() {
+        "\"completed\"" => "response.completed",
+        "\"incomplete\"" => "response.incomplete",
+        "\"failed\"" => "response.failed",
+        _ => return None,
+    };
+    let mut stream = Stream {
+        out: String::with_capacity(document.len() * 4),
+        sequence: 0,
+    };
+    stream.begin(&begun(&response));
+    for (place, item) in items.into_iter().enumerate() {
+        stream.item(item, place)?;
+    }
+    stream.response(last, text);
+    Some(stream.out.into_bytes())
+}
+
+/// The document before anything was put out.
+fn begun(response: &Object<'_>) -> String {
+    let members = response.iter().map(|(name, value)| {
+        let value = match name {
+            "status" => "\"in_progress\"",
+            "output" => "[]",
+            "usage" | "error" | "incomplete_details" | "completed_at" => "null",
+            _ => value.get(),
+        };
+        format!("\"{name}\":{value}")
+    });
+    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+}
+
+// === impl Stream ===
+
+impl Stream {
+    fn begin(&mut self, response: &str) {
+        self.response("response.created", response);
+        self.response("response.in_progress", response);
+    }
+
+    fn response(&mut self, kind: &str, response: &str) {
+        self.event(kind, None, &[("response", response)]);
+    }
+
+    /// One event. Values are JSON.
+    fn event(&mut self, kind: &str, place: Option<Place<'_>>, members: &[(&str, &str)]) {
+        let out = &mut self.out;
+        for part in ["event: ", kind, "\ndata: {\"type\":\"", kind, "\""] {
+            out.push_str(part);
+        }
+        out.push_str(&format!(",\"sequence_number\":{}", self.sequence));
+        if let Some(place) = place {
+            if !place.item_id.is_empty() {
+                out.push_str(",\"item_id\":");
+                out.push_str(place.item_id);
+            }
+            out.push_str(&format!(",\"output_index\":{}", place.output_index));
+            if let Some(index) = place.content_index {
+                out.push_str(&format!(",\"content_index\":{index}"));
+            }
+        }
+        for (name, value) in members {
+            for part in [",\"", *name, "\":", *value] {
+                out.push_str(part);
+            }
+        }
+        out.push_str("}\n\n");
+        self.sequence += 1;
+    }
+
+    fn item(&mut self, raw: &RawValue, output_index: usize) -> Option<()> {
+        let item = Object::read(raw.get())?;
+        let place = Place {
+            item_id: item.get("id").and_then(Text::of)?.json(),
+            output_index,
+            content_index: None,
+        };
+        let whole = Place {
+            item_id: "",
+            ..place
+        };
+        let empty = |name: &str, value: &str| match name {
+            "status" => "\"in_progress\"".to_owned(),
+            "content" => "[]".to_owned(),
+            "arguments" | "input" if value.starts_with('"') => "\"\"".to_owned(),
+            _ => value.to_owned(),
+        };
+        let added = item
+            .iter()
+            .map(|(name, value)| format!("\"{name}\":{}", empty(name, value.get())));
+        let added = format!("{{{}}}", added.collect::<Vec<_>>().join(","));
+        self.event(
+            "response.output_item.added",
+            Some(whole),
+            &[("item", &added)],
+        );
+        match item.get("type").and_then(Text::of)?.escaped() {
+            "message" => {
+                let parts = item.get("content").and_then(array)?;
+                for (index, part) in parts.into_iter().enumerate() {
+                    let place = Place {
+                        content_index: Some(index),
+                        ..place
+                    };
+                    self.part(part, place)?;
+                }
+            }
+            "function_call" => {
+                let text = item.get("arguments").and_then(Text::of)?;
+                let name = item.get("name")?.get();
+                let kind = "response.function_call_arguments";
+                let done = [("name", name), ("arguments", text.json())];
+                self.text(kind, place, text, &[], &done);
+            }
+            "custom_tool_call" => {
+                let text = item.get("input").and_then(Text::of)?;
+                let kind = "response.custom_tool_call_input";
+                self.text(kind, place, text, &[], &[("input", text.json())]);
+            }
+            _ => {}
+        }
+        self.event(
+            "response.output_item.done",
+            Some(whole),
+            &[("item", raw.get())],
+        );
+        Some(())
+    }
+
+    fn part(&mut self, raw: &RawValue, place: Place<'_>) -> Option<()> {
+        let part = Object::read(raw.get())?;
+        let (kind, name) = match part.get("type").and_then(Text::of)?.escaped() {
+            "output_text" => ("response.output_text", "text"),
+            "refusal" => ("response.refusal", "refusal"),
+            _ => return None,
+        };
+        let text = part.get(name).and_then(Text::of)?;
+        let added = part.iter().map(|(member, value)| {
+            let value = match member {
+                "logprobs" | "annotations" => "[]",
+                member if member == name => "\"\"",
+                _ => value.get(),
+            };
+            format!("\"{member}\":{value}")
+        });
+        let added = format!("{{{}}}", added.collect::<Vec<_>>().join(","));
+        self.event(
+            "response.content_part.added",
+            Some(place),
+            &[("part", &added)],
+        );
+        match name {
+            "text" => {
+                let logprobs = part.get("logprobs").map_or("[]", RawValue::get);
+                let done = [("text", text.json()), ("logprobs", logprobs)];
+                self.text(kind, place, text, &[("logprobs", "[]")], &done);
+            }
+            _ => self.text(kind, place, text, &[], &[(name, text.json())]),
+        }
+        self.event(
+            "response.content_part.done",
+            Some(place),
+            &[("part", raw.get())],
+        );
+        Some(())
+    }
+
+    /// A text in pieces, and the whole of it.
+    fn text(
+        &mut self,
+        kind: &str,
+        place: Place<'_>,
+        text: Text<'_>,
+        with: &[(&str, &str)],
+        done: &[(&str, &str)],
+    ) {
+        let delta = format!("{kind}.delta");
+        for piece in pieces(text.escaped()) {
+            let piece = format!("\"{piece}\"");
+            let members = [&[("delta", piece.as_str())], with].concat();
+            self.event(&delta, Some(place), &members);
+        }
+        self.event(&format!("{kind}.done"), Some(place), done);
+    }
+}
+
+/// Divides the inside of a JSON string where neither a character nor an escape is cut.
+fn pieces(escaped: &str) -> Vec<&str> {
+    let bytes = escaped.as_bytes();
+    let mut pieces = Vec::with_capacity(bytes.len() / PIECE_BYTES + 1);
+    let (mut begin, mut at) = (0, 0);
+    while at < bytes.len() {
+        at += unit(bytes.get(at..).unwrap_or_default());
+        if at - begin >= PIECE_BYTES {
+            pieces.extend(escaped.get(begin..at));
+            begin = at;
+        }
+    }
+    let rest = escaped.get(begin..).filter(|rest| !rest.is_empty());
+    pieces.extend(rest);
+    pieces
+}
+
+/// Bytes of the first character or escape; of both escapes of a character beyond 16 bits.
+fn unit(bytes: &[u8]) -> usize {
+    match bytes {
+        [
+            b'\\',
+            b'u',
+            b'd' | b'D',
+            b'8' | b'9' | b'a' | b'b' | b'A' | b'B',
+            _,
+            _,
+            b'\\',
+            b'u',
+            b'd' | b'D',
+            b'c'..=b'f' | b'C'..=b'F',
+            ..,
+        ] => 12,
+        [b'\\', b'u', ..] => 6,
+        [b'\\', ..] => 2,
+        [0xf0..=0xff, ..] => 4,
+        [0xe0..=0xef, ..] => 3,
+        [0xc0..=0xdf, ..] => 2,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! What an app is given of the service's answer where that is not the answer itself: a stream that is
+//! made of a whole agent turn (`[streams] agent_receipts = "exact"`: the interface names the price of
+//! whole turns only), or the answer in the app's own dialect.
+//!
+//! Promise: what is made is made of a settled answer, before a byte goes out; an error stays the error that it
+//! is, with its status. No head goes out early: it would have to say 200 before that is known, and an
+//! error inside a stream is one that SDKs neither show as their own kind nor retry. A document is kept for a
+//! repeat as a document, and each app is given it in the form that it asks for.
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
+use pingora::http::ResponseHeader;
+
+use crate::ledger::GivenAs;
+use crate::protocol::Dialect;
+use crate::protocol::body::as_event_stream;
+use crate::protocol::translate::responses::memory;
+use crate::protocol::translate::{self, AnswerFacts, Rendering, Unrendered};
+use crate::proxy::upstream::heads;
+
+/// What the app is given of the service's answer.
+#[derive(Debug)]
+pub enum Given {
+    /// The answer as it comes.
+    Served,
+    /// The app wants a stream, and a whole turn was asked for, which names its price.
+    MadeStream,
+    /// The app speaks a dialect.
+    Translated(Rendering),
+}
+
+// === impl Given ===
+
+impl Given {
+    /// The answer has to be whole before any of it is given.
+    pub fn is_remade(&self) -> bool {
+        !matches!(self, Self::Served)
+    }
+
+    /// Whether this kind of answer is given as it flows.
+    pub fn takes_flowing(&self, is_event_stream: bool) -> bool {
+        match self {
+            Self::Served => true,
+            Self::MadeStream => is_event_stream,
+            Self::Translated(_) => false,
+        }
+    }
+
+    /// For the fingerprint.
+    pub fn kind(&self) -> GivenAs {
+        match self {
+            Self::Served => GivenAs::Served,
+            Self::MadeStream => GivenAs::MadeStream,
+            Self::Translated(rendering) => GivenAs::Translated(rendering.dialect()),
+        }
+    }
+
+    pub fn dialect(&self) -> Dialect {
+        match self {
+            Self::Translated(rendering) => rendering.dialect(),
+            Self::Served | Self::MadeStream => Dialect::Chat,
+        }
+    }
+
+    /// The body that goes with this head, made of the service's. It is the form in which an answer is kept.
+    /// `None`: it is the service's.
+    pub(super) fn made(
+        &self,
+        head: &mut ResponseHeader,
+        body: &Bytes,
+        facts: AnswerFacts<'_>,
+    ) -> Result<Option<Bytes>, Unrendered> {
+        let is_success = head.status.is_success();
+        match self {
+            Self::MadeStream if is_success => Ok(as_event_stream(body).map(|stream| {
+                becomes_stream(head);
+                Bytes::from(stream)
+            })),
+            Self::Translated(rendering) if is_success => {
+                let document = rendering.document(body, facts)?;
+                set(&mut *head, CONTENT_TYPE, "application/json");
+                Ok(Some(Bytes::from(document)))
+            }
+            Self::Translated(rendering) => {
+                let error = translate::error(rendering.dialect(), head.status.as_u16(), body);
+                Ok(error.map(|error| {
+                    set(&mut *head, CONTENT_TYPE, "application/json");
+                    Bytes::from(error)
+                }))
+            }
+            Self::Served | Self::MadeStream => Ok(None),
+        }
+    }
+
+    /// Whether this app reads a kept answer with this head as events.
+    pub(super) fn reads_as_events(&self, head: &ResponseHeader) -> bool {
+        let Self::Translated(rendering) = self else {
+            return false;
+        };
+        head.status.is_success()
+            && rendering.wants_stream()
+            && !heads::is_event_stream(&head.headers)
+    }
+
+    /// The head of a document that is given as events.
+    pub(super) fn event_head(head: &ResponseHeader) -> ResponseHeader {
+        let mut head = head.clone();
+        head.remove_header(&CONTENT_LENGTH);
+        becomes_stream(&mut head);
+        head
+    }
+
+    /// The document as events. One that [`Self::made`] made always can be.
+    pub(super) fn events(&self, document: &Bytes) -> Option<Bytes> {
+        match self {
+            Self::Translated(rendering) => Some(Bytes::from(rendering.events(document).ok()?)),
+            Self::Served | Self::MadeStream => None,
+        }
+    }
+
+    /// What the app's next request may refer to of a document.
+    pub(super) fn leaves(&self, head: &ResponseHeader, document: &[u8]) -> Option<memory::Given> {
+        match self {
+            Self::Translated(rendering) if head.status.is_success() => rendering.given(document),
+            _ => None,
+        }
+    }
+
+    /// The answer is a stream to its app.
+    pub(super) fn is_stream(&self, headers: &HeaderMap) -> bool {
+        match self {
+            Self::Translated(rendering) => rendering.wants_stream(),
+            Self::Served | Self::MadeStream => heads::is_event_stream(headers),
+        }
+    }
+}
+
+fn becomes_stream(head: &mut ResponseHeader) {
+    set(head, CONTENT_TYPE, "text/event-stream; charset=utf-8");
+    set(head, CACHE_CONTROL, "no-cache");
+}
+
+fn set(head: &mut ResponseHeader, name: http::HeaderName, value: &'static str) {
+    let inserted = head.insert_header(name, HeaderValue::from_static(value));
+    debug_assert!(inserted.is_ok(), "a static header is valid");
+}

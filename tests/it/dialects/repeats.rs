@@ -1,0 +1,153 @@
+//! What an app repeats is one purchase, in whichever form it asks for the answer again.
+
+use super::{RESPONSES, ROUTES, answers, ask, asks, settled, text_of};
+use crate::support::wire::request;
+use crate::support::{Bursar, Origin, Step, eventually};
+
+/// A whole answer that waits for [`Origin::go`].
+fn on_cue(text: &str) -> Step {
+    Step::Pieces(vec![answers(50, text)])
+}
+
+async fn received(origin: &Origin, count: usize) {
+    eventually("the service to receive", || async {
+        (origin.received().len() >= count).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_repeat_joins_the_running_request_whether_it_asks_for_events_or_not() {
+    for (path, ..) in ROUTES {
+        for (first, second) in [(true, true), (true, false), (false, true), (false, false)] {
+            let origin = Origin::start([on_cue("one purchase")]).await;
+            let bursar = Bursar::before(&origin.url()).await;
+            let mut app = bursar.connect().await;
+            app.send(request("POST", path, &[], &asks(path, "twice?", first)))
+                .await;
+            received(&origin, 1).await;
+            app.hang_up();
+            eventually("bursar to notice", || async {
+                (bursar.metric("bursar_client_disconnects_total", "") >= 1.0).then_some(())
+            })
+            .await;
+
+            let mut again = bursar.connect().await;
+            again
+                .send(request("POST", path, &[], &asks(path, "twice?", second)))
+                .await;
+            eventually("it to join", || async {
+                (bursar.metric("bursar_joined_retries_total", "") >= 1.0).then_some(())
+            })
+            .await;
+            origin.go();
+            let answer = again.answer().await;
+
+            assert_eq!(text_of(path, &answer), "one purchase", "{path}");
+            let is_stream = answer
+                .header("content-type")
+                .is_some_and(|kind| kind.starts_with("text/event-stream"));
+            assert_eq!(
+                is_stream, second,
+                "{path}: the form that the repeat asks for"
+            );
+            assert_eq!(origin.received().len(), 1, "{path}");
+            assert_eq!(bursar.billed(), 50, "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_no_app_took_is_kept_for_a_repeat_in_either_form() {
+    for (path, ..) in ROUTES {
+        for (first, second) in [(true, false), (false, true)] {
+            let origin = Origin::start([on_cue("kept")]).await;
+            let bursar = Bursar::before(&origin.url()).await;
+            let mut app = bursar.connect().await;
+            app.send(request("POST", path, &[], &asks(path, "kept?", first)))
+                .await;
+            received(&origin, 1).await;
+            app.hang_up();
+            eventually("bursar to notice", || async {
+                (bursar.metric("bursar_client_disconnects_total", "") >= 1.0).then_some(())
+            })
+            .await;
+            origin.go();
+            bursar.settled(1).await;
+
+            let answer = ask(&bursar, path, &asks(path, "kept?", second), &[]).await;
+
+            assert_eq!(text_of(path, &answer), "kept", "{path}");
+            assert!(answer.header("x-bursar-adopted").is_some(), "{path}");
+            assert_eq!(origin.received().len(), 1, "{path}");
+            assert_eq!(bursar.billed(), 50, "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_delivered_answer_is_never_given_to_a_later_equal_request() {
+    for (path, ..) in ROUTES {
+        let origin = Origin::always(Step::Answer(answers(7, "again"))).await;
+        let bursar = Bursar::before(&origin.url()).await;
+        for stream in [true, true, false] {
+            let answer = ask(&bursar, path, &asks(path, "sample", stream), &[]).await;
+            assert_eq!(text_of(path, &answer), "again");
+            assert_eq!(bursar.entry_of(&answer).state, settled(7));
+        }
+        assert_eq!(
+            origin.received().len(),
+            3,
+            "{path}: three samples, three bills"
+        );
+    }
+}
+
+#[tokio::test]
+async fn two_dialects_never_share_an_answer() {
+    let origin = Origin::start([on_cue("mine"), Step::Answer(answers(60, "yours"))]).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let mut app = bursar.connect().await;
+    app.send(request(
+        "POST",
+        RESPONSES,
+        &[],
+        &asks(RESPONSES, "equal", false),
+    ))
+    .await;
+    received(&origin, 1).await;
+    app.hang_up();
+    eventually("bursar to notice", || async {
+        (bursar.metric("bursar_client_disconnects_total", "") >= 1.0).then_some(())
+    })
+    .await;
+
+    // The same bytes as those that the first was translated to.
+    let translated = String::from_utf8(origin.received()[0].body.clone()).expect("text");
+    let answer = ask(&bursar, "/v1/chat/completions", &translated, &[]).await;
+
+    assert_eq!(answer.json()["choices"][0]["message"]["content"], "yours");
+    assert_eq!(origin.received().len(), 2);
+}
+
+#[tokio::test]
+async fn every_attempt_of_a_request_sends_the_same_bytes_under_one_key() {
+    for (path, ..) in ROUTES {
+        let origin =
+            Origin::start([Step::Close, Step::Reset, Step::Answer(answers(9, "third"))]).await;
+        let bursar = Bursar::with(&origin.url(), "[retry]\nbase_ms = 1\ncap_ms = 2\n").await;
+
+        let answer = ask(&bursar, path, &asks(path, "retry me", true), &[]).await;
+
+        assert_eq!(text_of(path, &answer), "third", "{path}");
+        let received = origin.received();
+        assert_eq!(received.len(), 3, "{path}");
+        for attempt in &received {
+            assert_eq!(attempt.body, received[0].body, "{path}");
+            let key = attempt.header("idempotency-key");
+            assert_eq!(key, received[0].header("idempotency-key"), "{path}");
+            assert_eq!(attempt.request_line(), received[0].request_line());
+        }
+        assert_eq!(bursar.entry_of(&answer).attempts.len(), 3);
+    }
+}
