@@ -1,7 +1,7 @@
 //! Why a request may not spend now, in words for the person whose program it was.
 //!
-//! Promise: the text names the app or all apps, the cap, its amount and when its next window begins, or the
-//! person behind the freeze and since when; nothing of the request is in it.
+//! Promise: the text names the app or all apps, the cap, its amount, what of it is spent and what is held, and when its
+//! next window begins, or the person behind the freeze and since when; nothing of the request is in it.
 
 use std::fmt;
 
@@ -37,7 +37,8 @@ pub struct Reached {
     pub scope: Scope,
     pub period: Period,
     pub limit: MicroUsd,
-    pub counted: MicroUsdSum,
+    pub spent: MicroUsdSum,
+    pub held: MicroUsdSum,
     pub window: Window,
     words: Words,
 }
@@ -52,14 +53,18 @@ impl Refused {
     pub fn reached(
         (scope, period): (&Scope, Period),
         limit: MicroUsd,
-        counted: u128,
+        charge: Charge,
         window: Window,
         zone: &TimeZone,
     ) -> Self {
-        let counted = MicroUsdSum::from_micro_usd(counted);
+        let (spent, held) = (
+            charge.billed,
+            MicroUsdSum::from_micro_usd(charge.held.now()),
+        );
         let words = Words(format!(
-            "The cap of {} is reached: {limit} in the {period}, and {counted} are spent or held. It begins \
-             anew at {}. Nothing was sent. See `bursar caps`; `bursar caps raise` raises it until then.",
+            "The cap of {} is reached: of {limit} in the {period}, {spent} are spent and {held} are held for \
+             requests whose price is not known. It begins anew at {}. Nothing was sent. See `bursar caps`; \
+             `bursar caps raise` raises it until then.",
             whose(scope),
             moment(window.until_ms, zone),
         ));
@@ -67,7 +72,8 @@ impl Refused {
             scope: scope.clone(),
             period,
             limit,
-            counted,
+            spent,
+            held,
             window,
             words,
         })
@@ -151,3 +157,6 @@ fn moment(at_ms: u64, zone: &TimeZone) -> String {
     let name = zone.iana_name().unwrap_or("this machine's time");
     format!("{} ({name})", calendar::shown(at_ms, zone))
 }
+
+#[cfg(test)]
+mod tests;
