@@ -10,6 +10,8 @@ UNITDIR ?= $(PREFIX)/lib/systemd/system
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 UNITS := $(notdir $(wildcard systemd/*.service systemd/*.socket))
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+# What `bursar version` names; empty outside of a repository.
+COMMIT = $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 # The cmake that scripts/setup-native.sh may have put there.
 export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
 
@@ -28,7 +30,7 @@ build: ## build with the dev profile
 
 release: ## build what `make install` installs
 	@scripts/setup-native.sh
-	cargo build --workspace --locked --release
+	BURSAR_COMMIT=$(COMMIT) cargo build --workspace --locked --release
 
 lint: ## layout, clippy with warnings denied, licences, bans, advisories
 	@scripts/lint.sh

@@ -14,6 +14,9 @@ GLIBC=2.31
 STAGE=$CACHE/package/stage
 OUT=$CACHE/package/out
 HOST=$(rustc -vV | sed -n 's/^host: //p')
+# What `bursar version` names; empty outside of a repository.
+BURSAR_COMMIT=$(git rev-parse --short=12 HEAD 2>/dev/null || true)
+export BURSAR_COMMIT
 VERSION=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 
 # The linker of an old glibc, and the program that packs.

@@ -93,6 +93,7 @@ must "" systemd-run --unit sandbox --property=DynamicUser=yes bursar sandbox
 eventually 20 inside curl -sf http://127.0.0.1:8329/sandbox/clock || die "the sandbox did not start"
 must "" sed -i 's|^#* *base_url = .*|base_url = "http://127.0.0.1:8329"|' /etc/bursar/config.toml
 must "systemctl enable --now" sh -c 'printf sandbox-key | bursar key set'
+must "# the key is from /etc/bursar/api-key" bursar check
 must "" systemctl enable --now bursar.socket bursar-admin.socket bursar.service
 must "active" systemctl is-active bursar.service
 

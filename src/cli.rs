@@ -45,6 +45,7 @@ pub mod spend;
 pub mod status;
 pub mod table;
 pub mod top;
+pub mod version;
 pub mod whole_file;
 
 use std::process::ExitCode;
@@ -131,6 +132,8 @@ enum Command {
     Reconcile(reconcile::Args),
     /// Check, rebuild, export or compact the ledger
     Ledger(ledger::Args),
+    /// Print which build this is
+    Version(version::Args),
     /// Print what completes commands in a shell
     Completions(shell_files::CompletionsArgs),
     /// Print the manual page, or write one for each command
@@ -186,6 +189,7 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
         Some(Command::Explain(args)) => explain::explain(&args),
         Some(Command::Reconcile(args)) => reconcile::reconcile(&args),
         Some(Command::Ledger(args)) => ledger::ledger(&args),
+        Some(Command::Version(args)) => version::version(&args),
         Some(Command::Completions(args)) => shell_files::completions(&args, CommandLine::command()),
         Some(Command::Man(args)) => shell_files::man(&args, CommandLine::command()),
     }

@@ -174,6 +174,27 @@ impl Config {
         self.in_force.to_toml()
     }
 
+    /// This one as a running process can take it: with the values that it runs with where it cannot change them.
+    pub fn keeping(self, running: &Self) -> Self {
+        // All of the keys that are marked so in config.toml: a test compares.
+        Self {
+            listen: Listen {
+                proxy: running.listen.proxy.clone(),
+                proxy_is_default: running.listen.proxy_is_default,
+                admin: running.listen.admin.clone(),
+                connections_max: running.listen.connections_max,
+                ..self.listen
+            },
+            ledger: running.ledger.clone(),
+            log: Log {
+                format: running.log.format,
+                ..self.log
+            },
+            in_force: self.in_force.keeping(&running.in_force),
+            ..self
+        }
+    }
+
     /// The keys whose values differ in `new` and that a running process cannot change: `[listen] proxy`.
     pub fn keys_needing_restart(&self, new: &Self) -> Vec<String> {
         self.in_force.needing_restart(&new.in_force)

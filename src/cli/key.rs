@@ -15,22 +15,21 @@ use http::StatusCode;
 use rustix::fs::{Gid, Uid, fchown};
 use rustix::process::geteuid;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use serde::Serialize;
 use tokio::select;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use super::error::CliError;
-use super::output::{remark, say};
+use super::locate::UNITS_KEY;
+use super::output::{remark, say, say_document};
 use super::runtime::block_on;
 use super::whole_file::WholeFile;
 use crate::clock::SystemClock;
 use crate::config::{ApiKey, Config, Env, KEY_CHARS_MAX, KeyPlace, Overrides, read_key};
 use crate::proxy::{self, Authorities};
 use crate::server::ServerError;
-
-/// Where the shipped unit has its credential from.
-pub const UNITS_KEY: &str = "/etc/bursar/api-key";
 
 /// Permission bits of a file's group.
 const FOR_GROUP: u32 = 0o070;
@@ -52,6 +51,9 @@ struct KeySetArgs {
     /// Write it without checking it with the service
     #[arg(long)]
     no_check: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
     /// Configuration file [env: BURSAR_CONFIG]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -61,6 +63,16 @@ struct KeySetArgs {
     /// The service to check it with [default: the configured one]
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
+}
+
+/// `bursar key set --json`.
+#[derive(Serialize)]
+struct KeySetDocument {
+    key_file: String,
+    /// The service was asked, and takes it.
+    checked: bool,
+    /// What a running daemon takes it with: `reload`, or `restart` for the system service, which has a copy.
+    takes: &'static str,
 }
 
 pub fn key(args: &Args) -> Result<(), CliError> {
@@ -90,6 +102,17 @@ fn set(args: &KeySetArgs) -> Result<(), CliError> {
         must_be_taken(config, authorities, &upstream)?;
     }
     write(&path, &key, before.as_ref())?;
+    if args.json {
+        return say_document(&KeySetDocument {
+            key_file: path.display().to_string(),
+            checked: !args.no_check,
+            takes: if path == Path::new(UNITS_KEY) {
+                "restart"
+            } else {
+                "reload"
+            },
+        });
+    }
     say(format_args!("the key is in {}", path.display()))?;
     remark(in_force(&path));
     Ok(())

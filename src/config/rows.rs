@@ -72,6 +72,15 @@ impl InForce {
         text
     }
 
+    /// The same, with the running values of the keys that a reload cannot change.
+    pub fn keeping(&self, running: &Self) -> Self {
+        let is_fixed = |row_at: usize| ROWS.get(row_at).is_some_and(|row| row.is_restart_only);
+        let new = self.0.iter().filter(|((.., at), _)| !is_fixed(*at));
+        let kept = running.0.iter().filter(|((.., at), _)| is_fixed(*at));
+        let all = new.chain(kept).map(|(key, value)| (*key, value.clone()));
+        Self(all.collect())
+    }
+
     /// The keys that a reload cannot change and whose values differ: `[listen] proxy`.
     pub fn needing_restart(&self, new: &Self) -> Vec<String> {
         let rows = ROWS.iter().enumerate();

@@ -143,6 +143,16 @@ async fn a_key_that_the_service_takes_is_written_whole_and_a_reload_takes_it() {
         asked.head
     );
 
+    let document = place
+        .set(&["--no-check", "--json"], &format!("{NEW}\n"))
+        .await;
+    let document: serde_json::Value = serde_json::from_slice(&document.stdout).expect("one object");
+    assert_eq!(document["key_file"], *key_file);
+    assert_eq!(
+        (&document["checked"], &document["takes"]),
+        (&false.into(), &"reload".into())
+    );
+
     // Its statement about the reload is true.
     daemon.signal(Signal::HUP);
     eventually("the reload", || async {

@@ -40,7 +40,7 @@ A label means the same wherever it stands.
 ";
 
 /// The one meaning of each label.
-const LABELS: [(&str, &str); 19] = [
+const LABELS: [(&str, &str); 22] = [
     (
         "app",
         "the app's name, for 64 apps; `other`: further ones, and what is refused before its app is known",
@@ -77,6 +77,12 @@ const LABELS: [(&str, &str); 19] = [
     ),
     ("period", "a cap's window: `hour`, `day` or `month`"),
     ("version", "bursar's version"),
+    (
+        "commit",
+        "that it was built from; empty where the build did not know it",
+    ),
+    ("rustc", "the compiler's version"),
+    ("sandbox", "whether the sandbox is in the program"),
     ("route_version", "the service's route version"),
 ];
 
@@ -204,11 +210,13 @@ fn everything() -> String {
         metrics.retry("agent", reason);
     }
     metrics.refusal("agent", "cap_reached");
+    metrics.waited("agent", Duration::ZERO);
     metrics.route_version("r-1");
     metrics.traffic.show(0, 0, Some(8), Some(120));
     metrics.evidence.differs(Difference {
         micro_usd: 0,
         unexplained: MicroUsdSum::default(),
+        unbounded: MicroUsdSum::default(),
         at_ms: 1,
     });
     let mut row = billed(5);
