@@ -19,7 +19,7 @@ use crate::money::MicroUsd;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// Nothing is left.
-    Reached(Reached),
+    Reached(Box<Reached>),
     /// Nothing is left of the limit of its run.
     RunReached(Words),
     Frozen(Words),
@@ -68,7 +68,7 @@ impl Refused {
             whose(scope),
             moment(window.until_ms, zone),
         ));
-        Self::Reached(Reached {
+        Self::Reached(Box::new(Reached {
             scope: scope.clone(),
             period,
             limit,
@@ -76,7 +76,7 @@ impl Refused {
             held,
             window,
             words,
-        })
+        }))
     }
 
     pub fn run_reached(run: &str, app: &str, limit: MicroUsd, charge: Charge) -> Self {

@@ -77,10 +77,7 @@ fn a_reload_takes_what_it_can_and_keeps_what_takes_a_restart() {
         ..running.listen.clone()
     };
     assert_eq!(kept.listen, listen);
-    assert_eq!(
-        (kept.retry, kept.log.level),
-        (new.retry.clone(), new.log.level)
-    );
+    assert_eq!((kept.retry, kept.log.level), (new.retry, new.log.level));
     assert!(
         kept.in_force().contains("attempts = 5"),
         "{}",
