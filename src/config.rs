@@ -38,6 +38,7 @@ pub use self::key::{ApiKey, KEY_CHARS_MAX, KeyError, KeyFile, read_key};
 pub use self::ledger::{Durability, LedgerTable, OnFailure, Reconcile};
 pub use self::listen::Listen;
 use self::listen::is_remote;
+pub use self::opened::users_folder;
 use self::reader::{Need, Reader};
 pub use self::requests::{
     Adopt, AgentReceipts, Errors, Log, LogFormat, LogLevel, Models, OnDisconnect, Retry, Shaping,

@@ -25,7 +25,9 @@ use super::output::{remark, say};
 use super::runtime::block_on;
 use super::whole_file::WholeFile;
 use crate::clock::SystemClock;
-use crate::config::{ApiKey, Config, Env, KEY_CHARS_MAX, KeyPlace, Overrides, read_key};
+use crate::config::{
+    ApiKey, Config, Env, KEY_CHARS_MAX, KeyPlace, Overrides, read_key, users_folder,
+};
 use crate::proxy::{self, Authorities};
 use crate::server::ServerError;
 
@@ -91,7 +93,7 @@ fn set(args: &KeySetArgs) -> Result<(), CliError> {
     }
     write(&path, &key, before.as_ref())?;
     say(format_args!("the key is in {}", path.display()))?;
-    remark(in_force(&path));
+    remark(in_force(&path, &env));
     Ok(())
 }
 
@@ -101,7 +103,7 @@ fn place(overrides: &Overrides, env: &Env) -> Result<PathBuf, CliError> {
         // What a link names is written, and the link stays.
         KeyPlace::File(path) => Ok(std::fs::canonicalize(&path).unwrap_or(path)),
         KeyPlace::Variable => Err(CliError::Failed(
-            "BURSAR_API_KEY is set and goes before the configured file: unset it, or name a file with \
+            "BURSAR_API_KEY is set and overrides the configured file: unset it, or name a file with \
              --api-key-file FILE"
                 .to_owned(),
         )),
@@ -110,9 +112,9 @@ fn place(overrides: &Overrides, env: &Env) -> Result<PathBuf, CliError> {
             Ok(PathBuf::from(UNITS_KEY))
         }
         KeyPlace::Nowhere => Err(CliError::Failed(format!(
-            "no file is configured for the key: set api_key_file in [upstream] of the configuration and \
-             name that with --config FILE, or name the file with --api-key-file FILE. The shipped \
-             system service has its key from {UNITS_KEY}: sudo bursar key set"
+            "no file is configured for the key: write api_key_file = \"api-key\" below [upstream] of \
+             ~/.config/bursar/config.toml, or name the configuration with --config FILE, or the file itself with \
+             --api-key-file FILE. The key of the shipped system service is in {UNITS_KEY}: sudo bursar key set"
         ))),
     }
 }
@@ -239,7 +241,7 @@ fn must_be_taken(config: Config, authorities: Authorities, upstream: &str) -> Re
     };
     Err(CliError::Failed(format!(
         "whether the service at {upstream} takes this key is not known: {why}. Nothing was written; \
-         --no-check writes it all the same"
+         --no-check writes it anyway"
     )))
 }
 
@@ -252,7 +254,7 @@ fn write(path: &Path, key: &ApiKey, before: Option<&Metadata>) -> Result<(), Cli
     target.keep()?;
     if before.is_some_and(|before| before.permissions().mode() & FOR_GROUP != 0) {
         remark(format_args!(
-            "bursar: the group of {} could use it until now; from now on its owner alone can (0600)",
+            "bursar: until now the group of {} could read it; from now on only its owner can (0600)",
             path.display()
         ));
     }
@@ -272,12 +274,20 @@ fn own_as(target: &WholeFile, before: Option<&Metadata>) -> io::Result<()> {
     Ok(())
 }
 
-/// When a running daemon takes the key.
-fn in_force(path: &Path) -> &'static str {
+/// How a daemon is started with the key, and when a running one takes it.
+fn in_force(path: &Path, env: &Env) -> &'static str {
     if path == Path::new(UNITS_KEY) {
         return "bursar: to start the service: systemctl enable --now bursar.socket bursar-admin.socket bursar\n\
-                bursar: where it runs, it has a copy of the key from its start: systemctl restart bursar";
+                bursar: if it is running, it keeps the key it was started with: systemctl restart bursar";
     }
-    "bursar: a running daemon takes it with a reload: `systemctl reload bursar`, or SIGHUP to its process. \
-     A unit that brings it as a credential (LoadCredential) has a copy: `systemctl restart bursar`"
+    let users = users_folder(env).map(|folder| folder.join("api-key"));
+    // What was written is named without links.
+    let users = users.map(|users| std::fs::canonicalize(&users).unwrap_or(users));
+    if users.is_some_and(|users| users == path) {
+        return "bursar: to start it: bursar run; as a service of your own: systemctl --user enable --now bursar.socket \
+                bursar\n\
+                bursar: if it is running, a reload takes the key: systemctl --user reload bursar, or SIGHUP to `bursar run`";
+    }
+    "bursar: a running daemon takes the key at a reload: `systemctl reload bursar`, or SIGHUP to its process. \
+     Where a unit gives it the key as a credential (LoadCredential), it has a copy: `systemctl restart bursar`"
 }

@@ -25,6 +25,7 @@ mod golden;
 mod heads;
 mod hostile;
 mod in_doubt;
+mod installing;
 mod key_set;
 mod ledger_care;
 mod ledger_lost;
