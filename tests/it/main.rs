@@ -17,6 +17,7 @@ mod demo;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod disk;
 mod doctor;
+mod documents;
 mod door;
 mod exec;
 mod explain;
