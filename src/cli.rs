@@ -99,7 +99,7 @@ enum Command {
     Sandbox(elsewhere::Args),
     /// Check the configuration and print the settings that result
     Check(check::Args),
-    /// Look for what keeps bursar from its work, and name the remedy
+    /// Find what keeps bursar from working, and say what helps
     Doctor(doctor::Args),
     /// Add, change, list and remove apps, and renew their tokens
     App(app::Args),
@@ -109,11 +109,11 @@ enum Command {
     Exec(exec::Args),
     /// Show the running daemon on one screen
     Status(status::StatusArgs),
-    /// Show who spends at this moment: apps, queue, spend a minute, last receipts
+    /// Show live what each app spends, the queue, and the last receipts
     Top(top::Args),
     /// Print spend and trouble in one line, for a prompt or a status bar
     Line(status::LineArgs),
-    /// Print what a shell sets so that its programs spend through bursar: eval "$(bursar env)"
+    /// Print the lines that let a shell's programs spend through bursar: eval "$(bursar env)"
     Env(status::EnvArgs),
     /// Show what was spent, by app, day and more
     Spend(spend::Args),
@@ -131,7 +131,7 @@ enum Command {
     Reconcile(reconcile::Args),
     /// Check, rebuild, export or compact the ledger
     Ledger(ledger::Args),
-    /// Print what completes commands in a shell
+    /// Print the completion script for a shell
     Completions(shell_files::CompletionsArgs),
     /// Print the manual page, or write one for each command
     Man(shell_files::ManArgs),

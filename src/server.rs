@@ -392,7 +392,7 @@ impl Server {
                 if key.is_a_copy() && *key == self.config.upstream.api_key {
                     tracing::info!(
                         "the key stays: systemd copied it when the service started, and a new one \
-                         takes a restart"
+                         needs a restart"
                     );
                 }
                 logging.set_level(config.log.level);

@@ -495,7 +495,7 @@ fn ledger(view: &PageView<'_>) -> Vec<Pair> {
     };
     let mut pairs = vec![writable];
     if ledger.adding_up {
-        pairs.push(text("index", "is made anew from the journal"));
+        pairs.push(text("index", "is being rebuilt from the journal"));
     }
     pairs.push(number(
         "entries that wait to be written",

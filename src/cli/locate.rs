@@ -279,7 +279,7 @@ impl SourceArgs {
                 let address = daemon.address();
                 if right == Right::Change && matches!(address, ListenAddr::Tcp(_)) {
                     return Err(CliError::usage(format_args!(
-                        "{by}: {address} is a port, and changes take the daemon's socket: unix:/…/admin.sock, or \
+                        "{by}: {address} is a port, and changes need the daemon's socket: unix:/…/admin.sock, or \
                          --state-dir DIR"
                     )));
                 }
@@ -463,7 +463,7 @@ fn must_have_ledger(state_dir: &Path) -> Result<(), CliError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Err(CliError::Failed(format!(
                 "no daemon answers, and there is no ledger in {}: start `bursar run` first, or the system service \
-                 (`systemctl start bursar`); another daemon is named with --admin ADDR, another ledger with \
+                 (`systemctl start bursar`); name another daemon with --admin ADDR, another ledger with \
                  --state-dir DIR",
                 state_dir.display()
             )))

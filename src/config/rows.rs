@@ -181,11 +181,11 @@ pub fn refusal(table: &str, key: &str, value: &DeValue<'_>) -> String {
     }
     if is_the_key_itself(table, key) {
         return format!(
-            "{full} is unknown: the key itself never stands in this file; put it into a file of its own and name that in [upstream] api_key_file"
+            "{full} is unknown: the key itself is never written in this file; put it into a file of its own and name that in [upstream] api_key_file"
         );
     }
     match elsewhere(table, key) {
-        Some("") => return format!("{full} is unknown here; {key} stands above all tables"),
+        Some("") => return format!("{full} is unknown here; {key} belongs above all tables"),
         Some(other) => {
             let place = bracketed(other);
             return format!("{full} is unknown here; {key} belongs to {place}");

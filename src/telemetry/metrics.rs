@@ -91,8 +91,8 @@ impl Metrics {
             apps: FirstSeen::new(APPS_MAX),
             requests: families.counters(
                 "bursar_requests_total",
-                "Requests that passed the door, by the status they were answered with. A request \
-                 that took several attempts counts once. What the door refuses is in \
+                "Requests that were let in, by the status they were answered with. A request \
+                 that took several attempts counts once. Those that were not let in are in \
                  bursar_refusals_total.",
                 &["app", "lane", "operation", "stream", "status"],
             )?,

@@ -62,7 +62,7 @@ impl EvidenceMetrics {
     pub(super) fn new(families: &Families) -> prometheus::Result<Self> {
         let looks = families.counters(
             "bursar_eval_run_looks_total",
-            "Looks of bursar's own at eval runs whose price is not known yet.",
+            "Requests by which bursar itself asked for the price of eval runs.",
             &["result"],
         )?;
         for result in EVAL_RUN_LOOKS {

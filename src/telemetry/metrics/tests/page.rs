@@ -18,7 +18,7 @@ Written from the code (`src/telemetry/metrics.rs` and the files beside it) by `m
 is. [grafana/](../grafana/README.md) has a dashboard, alerts and a scrape configuration, and
 [runbook.md](runbook.md) says what to do when one fires.
 
-* **Money** is an exact decimal of the ledger's integers. What is counted \"over the whole life of the ledger\" is asked of
+* **Money** is an exact decimal of the ledger's integers. What is counted \"over the whole life of the ledger\" is read from
   the ledger at each scrape: it survives restarts, upgrades and kills, so `sum(bursar_billed_usd_total)` is the
   ledger's sum, to the micro-dollar. All other counters begin at 0 with the process, as `rate()` and `increase()` expect.
 * **While a long journal is added up** after a start, the ledger's families are absent, not lower; see `/readyz`.
@@ -33,7 +33,7 @@ is. [grafana/](../grafana/README.md) has a dashboard, alerts and a scrape config
 
 ## Labels
 
-A label means the same wherever it stands.
+A label means the same in every metric.
 
 | label | meaning |
 |---|---|
@@ -68,7 +68,7 @@ const LABELS: [(&str, &str); 19] = [
     ("reason", "why"),
     ("cause", "what the breaker holds requests back for"),
     ("phase", "how far the answer was when its app left"),
-    ("source", "where the price stood"),
+    ("source", "where the price was found"),
     ("kind", "what contradicts what"),
     ("type", "`input` or `output` tokens"),
     (
