@@ -3,18 +3,15 @@
 ARGS   ?=
 # Of the model check, in each of its two tests.
 SIM_STEPS ?= 20000000
-PREFIX ?= /usr
-DESTDIR ?=
-SYSCONFDIR ?= /etc
-UNITDIR ?= $(PREFIX)/lib/systemd/system
-SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
-UNITS := $(notdir $(wildcard systemd/*.service systemd/*.socket))
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+# What `bursar version` names; empty outside of a repository.
+COMMIT = $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+install uninstall install-user uninstall-user: export TARGET := $(TARGET)
 # The cmake that scripts/setup-native.sh may have put there.
 export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build release lint fmt docs tidy-report test test-all torture faults defences fuzz bench bench-quick bench-compare bench-baseline bench-ledger soak install uninstall deb tarball container test-package test-page clean-tools
+.PHONY: help demo build release lint fmt docs tidy-report test test-all torture faults defences fuzz bench bench-quick bench-compare bench-baseline bench-ledger soak install uninstall install-user uninstall-user deb tarball container test-package test-release test-page clean-tools
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,7 +25,7 @@ build: ## build with the dev profile
 
 release: ## build what `make install` installs
 	@scripts/setup-native.sh
-	cargo build --workspace --locked --release
+	BURSAR_COMMIT=$(COMMIT) cargo build --workspace --locked --release
 
 lint: ## layout, clippy with warnings denied, licences, bans, advisories
 	@scripts/lint.sh
@@ -54,7 +51,9 @@ test-all: ## test, with the slow tests, the page in Chromium, a real Prometheus,
 	$(TARGET)/release/bursar demo --once
 	$(TARGET)/release/bursar demo --compare --once
 	@IGNORED=1 scripts/test.sh
-	@scripts/test-package.sh
+	@scripts/package.sh deb tarball
+	@REUSE=1 scripts/test-package.sh
+	@REUSE=1 scripts/test-release.sh
 
 torture: ## a thousand kills, every call to the disk failing, 2000 power cuts, 20 million steps of the model check
 	@scripts/setup-native.sh
@@ -93,23 +92,17 @@ bench-ledger: ## time, memory and room of a long ledger (ENTRIES=10000000)
 	@scripts/setup-native.sh
 	cargo bench --workspace --locked --bench ledger -- $(or $(ENTRIES),1000000)
 
-install: ## install the binary, the units and the config; build with `make release` first
-	@test -x $(TARGET)/release/bursar || { echo "error: no $(TARGET)/release/bursar: run 'make release' first" >&2; exit 1; }
-	install -D -m 0755 $(TARGET)/release/bursar $(DESTDIR)$(PREFIX)/bin/bursar
-	install -d -m 0755 $(DESTDIR)$(UNITDIR) $(DESTDIR)$(SYSCONFDIR)/bursar
-	for unit in $(UNITS); do \
-		sed 's|/usr/bin/bursar |$(PREFIX)/bin/bursar |; s|/etc/bursar/|$(SYSCONFDIR)/bursar/|g' \
-			systemd/$$unit >$(DESTDIR)$(UNITDIR)/$$unit && chmod 0644 $(DESTDIR)$(UNITDIR)/$$unit || exit 1; \
-	done
-	install -D -m 0644 systemd/bursar.sysusers $(DESTDIR)$(SYSUSERSDIR)/bursar.conf
-	@# A config that is there stays there.
-	test -e $(DESTDIR)$(SYSCONFDIR)/bursar/config.toml || install -m 0644 config.toml $(DESTDIR)$(SYSCONFDIR)/bursar/config.toml
-	@echo "next, as root: systemd-sysusers && systemctl daemon-reload; base_url in $(SYSCONFDIR)/bursar/config.toml; bursar key set"
+install: ## install what the package bursar holds (PREFIX, DESTDIR: scripts/install.sh); build with `make release` first
+	@scripts/install.sh install
 
 uninstall: ## take away what `make install` installed; configuration, key and ledger stay
-	rm -f $(DESTDIR)$(PREFIX)/bin/bursar $(DESTDIR)$(SYSUSERSDIR)/bursar.conf
-	rm -f $(addprefix $(DESTDIR)$(UNITDIR)/,$(UNITS))
-	@echo "kept: $(SYSCONFDIR)/bursar (configuration, key), /var/lib/bursar (the ledger)"
+	@scripts/install.sh uninstall
+
+install-user: ## the same for one user, without root, below ~/.local, with a service of the user's own systemd
+	@scripts/install.sh install-user
+
+uninstall-user: ## take away what `make install-user` installed; configuration, key and ledger stay
+	@scripts/install.sh uninstall-user
 
 deb: ## two Debian packages, daemon and sandbox, in .cache/package/out
 	@scripts/package.sh deb
@@ -122,6 +115,9 @@ container: ## a container image from the tarball, where podman or docker and the
 
 test-package: ## the packages in a booted systemd: install, use, upgrade, remove, purge (root)
 	@scripts/test-package.sh
+
+test-release: ## the tarball in an empty directory and on Debian 11, `cargo install`, the container image
+	@scripts/test-release.sh
 
 test-page: ## the status page in Chromium, with axe-core; screenshots in .cache/page
 	@scripts/test-page.sh

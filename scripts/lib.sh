@@ -98,3 +98,12 @@ pip_tool() {
     for program in "$@"; do ln -sfn "../$name/bin/$program" "$TOOLS/bin/$program"; done
     made "$venv" "$pins"
 }
+
+# debian_tree SUITE PACKAGES: a Debian below .cache/SUITE, made once; root and debootstrap are needed.
+debian_tree() {
+    fresh "$CACHE/$1" "$2" && return
+    say "setting up a Debian tree below .cache ($1)"
+    rm -rf "${CACHE:?}/$1"
+    quiet debootstrap debootstrap --variant=minbase ${2:+--include="$2"} "$1" "$CACHE/$1" || return 1
+    made "$CACHE/$1" "$2"
+}

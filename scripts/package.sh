@@ -14,6 +14,9 @@ GLIBC=2.31
 STAGE=$CACHE/package/stage
 OUT=$CACHE/package/out
 HOST=$(rustc -vV | sed -n 's/^host: //p')
+# What `bursar version` names; empty outside of a repository.
+BURSAR_COMMIT=$(git rev-parse --short=12 HEAD 2>/dev/null || true)
+export BURSAR_COMMIT
 VERSION=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 
 # The linker of an old glibc, and the program that packs.
@@ -47,10 +50,14 @@ stage() {
     have objdump || apt_install binutils || die "objdump is missing: install binutils"
     build bursar-with-sandbox
     build bursar --no-default-features
-    "$STAGE/bursar" man --output "$STAGE/man"
-    gzip -9n "$STAGE"/man/*.1
+    # Each page is in one package: those of the sandbox's commands beside the sandbox. A shell completes from one file,
+    # so the daemon's package has the options of those commands, too.
+    "$STAGE/bursar-with-sandbox" man --output "$STAGE/man"
+    mkdir "$STAGE/man-sandbox"
+    mv "$STAGE"/man/bursar-demo*.1 "$STAGE"/man/bursar-sandbox*.1 "$STAGE/man-sandbox/"
+    gzip -9n "$STAGE"/man/*.1 "$STAGE"/man-sandbox/*.1
     local shell
-    for shell in bash zsh fish; do "$STAGE/bursar" completions "$shell" >"$STAGE/completions.$shell"; done
+    for shell in bash zsh fish; do "$STAGE/bursar-with-sandbox" completions "$shell" >"$STAGE/completions.$shell"; done
     gzip -9nc CHANGELOG.md >"$STAGE/changes.gz"
     # Debian's form: cargo-deb compresses it.
     {
@@ -69,6 +76,12 @@ deb() {
             "${variant[@]}" --output "$OUT/"
     done
     ls -l "$OUT"/*.deb
+    # dpkg would refuse the second of them.
+    local shared=
+    ! have dpkg-deb || shared=$(for package in bursar bursar-sandbox; do
+        dpkg-deb --fsys-tarfile "$OUT/${package}_$VERSION-${DEB_REVISION:-1}"_*.deb | tar -t | grep -v '/$'
+    done | sort | uniq -d)
+    [ -z "$shared" ] || die "both packages hold $shared"
     have lintian || apt_install lintian || { skip "lintian" "it is missing: install Debian's package lintian"; return; }
     run lintian --fail-on error --tag-display-limit 0 "$OUT"/*_"$VERSION"-"${DEB_REVISION:-1}"_*.deb
 }
@@ -76,11 +89,12 @@ deb() {
 tarball() {
     local name=bursar-$VERSION-$HOST root
     root=$STAGE/$name
-    mkdir -p "$root/man" "$root/completions" "$root/systemd"
+    rm -rf "$root"
+    mkdir -p "$root/man" "$root/completions"
     cp "$STAGE/bursar" "$STAGE/bursar-with-sandbox" config.toml LICENSE README.md CHANGELOG.md "$root/"
-    cp "$STAGE"/man/* "$root/man/"
+    cp "$STAGE"/man/* "$STAGE"/man-sandbox/* "$root/man/"
     cp "$STAGE"/completions.* "$root/completions/"
-    cp systemd/* "$root/systemd/"
+    cp -r systemd "$root/systemd"
     cp -r docs "$root/docs"
     [ ! -d grafana ] || cp -r grafana "$root/grafana"
     # The same bytes for the same commit.
@@ -94,7 +108,11 @@ container() {
     local tool base
     base=$(sed -n 's/^ARG BASE=//p' packaging/Containerfile)
     tool=$(command -v podman || command -v docker) || {
-        skip "the container image" "neither podman nor docker is here; packaging/Containerfile is built from the tarball"
+        skip "the container image" "neither podman nor docker is here: install one; packaging/Containerfile is built from the tarball"
+        return
+    }
+    "$tool" info >/dev/null 2>&1 || {
+        skip "the container image" "$tool is here and cannot run anything: start its daemon, or install podman"
         return
     }
     "$tool" image inspect "$base" >/dev/null 2>&1 || {
@@ -102,6 +120,7 @@ container() {
         return
     }
     run "$tool" build -f packaging/Containerfile --build-arg "TARBALL=bursar-$VERSION-$HOST.tar.gz" -t "bursar:$VERSION" "$OUT"
+    run "$tool" run --rm "bursar:$VERSION" --version
 }
 
 [ $# -gt 0 ] || die "name what is made: deb, tarball, container"

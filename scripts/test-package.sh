@@ -16,15 +16,7 @@ for tool in debootstrap systemd-nspawn nsenter; do
         { skip "the packages in a booted system" "$tool is missing: install debootstrap and systemd-container"; exit 0; }
 done
 
-tree=$CACHE/bookworm
-suite=bookworm
-[ -e "$tree/.made-from" ] || {
-    say "setting up a Debian tree below .cache ($suite)"
-    rm -rf "$tree"
-    quiet debootstrap debootstrap --variant=minbase \
-        --include=systemd,systemd-sysv,dbus,curl,ca-certificates,procps "$suite" "$tree"
-    made "$tree" "$suite"
-}
+debian_tree bookworm systemd,systemd-sysv,libpam-systemd,dbus,curl,ca-certificates,procps
 scripts/package.sh deb
 REUSE=1 DEB_REVISION=2 scripts/package.sh deb
 
@@ -37,7 +29,7 @@ cleanup() {
     rm -rf "$work"
 }
 trap cleanup EXIT
-cp -a "$tree" "$work/tree"
+cp -a "$CACHE/bookworm" "$work/tree"
 cp "$CACHE"/package/out/*.deb "$work/tree/srv/"
 
 say "booting"
@@ -84,15 +76,51 @@ must_not systemctl is-active bursar.socket
 must "bursar 0" bursar --version
 must "bursar-apps" getent group bursar-apps
 must "bursar-read" getent group bursar-read
+must "" test -s /usr/share/man/man1/bursar-sandbox.1.gz -a -s /usr/share/man/man1/bursar-spend.1.gz
 must "" systemctl start bursar.service
 must_not systemctl is-active bursar.service
 must "/etc/bursar/api-key" sh -c 'systemctl status --no-pager bursar.service || true'
 
-say "start: the service of the package bursar-sandbox is the far end"
+say "the service of the package bursar-sandbox is the far end"
 must "" systemd-run --unit sandbox --property=DynamicUser=yes bursar sandbox
 eventually 20 inside curl -sf http://127.0.0.1:8329/sandbox/clock || die "the sandbox did not start"
+
+say "a user's own service, before there is the system's"
+must "" useradd --create-home --home-dir /srv/laptop laptop
+must "" loginctl enable-linger laptop
+uid=$(inside id -u laptop)
+own=(runuser -u laptop -- env HOME=/srv/laptop "XDG_RUNTIME_DIR=/run/user/$uid")
+eventually 20 inside test -S "/run/user/$uid/systemd/private" || die "the user's systemd did not start"
+inside tee /srv/users-config >/dev/null <<'CONFIG'
+[upstream]
+base_url = "http://127.0.0.1:8329"
+api_key_file = "api-key"
+CONFIG
+must "" "${own[@]}" install -D -m 644 /srv/users-config /srv/laptop/.config/bursar/config.toml
+must "" "${own[@]}" systemctl --user start bursar.service
+must_not "${own[@]}" systemctl --user is-active bursar.service
+must "/srv/laptop/.config/bursar/api-key" sh -c "${own[*]} systemctl --user status --no-pager bursar.service || true"
+must "systemctl --user enable --now bursar.socket bursar" sh -c "printf sandbox-key | ${own[*]} bursar key set"
+must "" "${own[@]}" systemctl --user enable --now bursar.socket bursar
+must "active" "${own[@]}" systemctl --user is-active bursar.service
+inside sh -c 'curl -sS -o /dev/null -w "%{http_code}" --max-time 30 http://127.0.0.1:8327/v1/chat/completions \
+    -H "Content-Type: application/json" -d "{\"model\":\"auto\",\"messages\":[{\"role\":\"user\",\"content\":\"What is 2 + 3?\"}]}"' |
+    grep -qx 200 || die "the user's own service did not answer"
+must '"requests":1' "${own[@]}" bursar spend --json
+must "" test -d /srv/laptop/.local/state/bursar/journal
+# What the unit forbids is nothing that bursar needs.
+must "listening" journalctl --no-pager "_UID=$uid"
+must_not sh -c "journalctl --no-pager _UID=$uid | grep -E 'could not|Operation not permitted'"
+must "" "${own[@]}" systemctl --user reload bursar.service
+must "" sh -c 'echo "nonsense = 1" >>/srv/laptop/.config/bursar/config.toml'
+must_not "${own[@]}" systemctl --user reload bursar.service
+must "" "${own[@]}" systemctl --user disable --now bursar.socket bursar
+must "" loginctl disable-linger laptop
+
+say "start: the system's service"
 must "" sed -i 's|^#* *base_url = .*|base_url = "http://127.0.0.1:8329"|' /etc/bursar/config.toml
 must "systemctl enable --now" sh -c 'printf sandbox-key | bursar key set'
+must "# the key is from /etc/bursar/api-key" bursar check
 must "" systemctl enable --now bursar.socket bursar-admin.socket bursar.service
 must "active" systemctl is-active bursar.service
 

@@ -45,6 +45,7 @@ pub mod spend;
 pub mod status;
 pub mod table;
 pub mod top;
+pub mod version;
 pub mod whole_file;
 
 use std::process::ExitCode;
@@ -99,7 +100,7 @@ enum Command {
     Sandbox(elsewhere::Args),
     /// Check the configuration and print the settings that result
     Check(check::Args),
-    /// Look for what keeps bursar from its work, and name the remedy
+    /// Find what keeps bursar from working, and say what helps
     Doctor(doctor::Args),
     /// Add, change, list and remove apps, and renew their tokens
     App(app::Args),
@@ -109,11 +110,11 @@ enum Command {
     Exec(exec::Args),
     /// Show the running daemon on one screen
     Status(status::StatusArgs),
-    /// Show who spends at this moment: apps, queue, spend a minute, last receipts
+    /// Show live what each app spends, the queue, and the last receipts
     Top(top::Args),
     /// Print spend and trouble in one line, for a prompt or a status bar
     Line(status::LineArgs),
-    /// Print what a shell sets so that its programs spend through bursar: eval "$(bursar env)"
+    /// Print the lines that let a shell's programs spend through bursar: eval "$(bursar env)"
     Env(status::EnvArgs),
     /// Show what was spent, by app, day and more
     Spend(spend::Args),
@@ -131,7 +132,9 @@ enum Command {
     Reconcile(reconcile::Args),
     /// Check, rebuild, export or compact the ledger
     Ledger(ledger::Args),
-    /// Print what completes commands in a shell
+    /// Print which build this is
+    Version(version::Args),
+    /// Print the completion script for a shell
     Completions(shell_files::CompletionsArgs),
     /// Print the manual page, or write one for each command
     Man(shell_files::ManArgs),
@@ -186,6 +189,7 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
         Some(Command::Explain(args)) => explain::explain(&args),
         Some(Command::Reconcile(args)) => reconcile::reconcile(&args),
         Some(Command::Ledger(args)) => ledger::ledger(&args),
+        Some(Command::Version(args)) => version::version(&args),
         Some(Command::Completions(args)) => shell_files::completions(&args, CommandLine::command()),
         Some(Command::Man(args)) => shell_files::man(&args, CommandLine::command()),
     }

@@ -38,6 +38,7 @@ pub use self::key::{ApiKey, KEY_CHARS_MAX, KeyError, KeyFile, read_key};
 pub use self::ledger::{Durability, LedgerTable, OnFailure, Reconcile};
 pub use self::listen::Listen;
 use self::listen::is_remote;
+pub use self::opened::users_folder;
 use self::reader::{Need, Reader};
 pub use self::requests::{
     Adopt, AgentReceipts, Errors, Log, LogFormat, LogLevel, Models, OnDisconnect, Retry, Shaping,
@@ -172,6 +173,27 @@ impl Config {
     /// The configuration in force as TOML, without the key.
     pub fn in_force(&self) -> String {
         self.in_force.to_toml()
+    }
+
+    /// This one as a running process can take it: with the values that it runs with where it cannot change them.
+    pub fn keeping(self, running: &Self) -> Self {
+        // All of the keys that are marked so in config.toml: a test compares.
+        Self {
+            listen: Listen {
+                proxy: running.listen.proxy.clone(),
+                proxy_is_default: running.listen.proxy_is_default,
+                admin: running.listen.admin.clone(),
+                connections_max: running.listen.connections_max,
+                ..self.listen
+            },
+            ledger: running.ledger.clone(),
+            log: Log {
+                format: running.log.format,
+                ..self.log
+            },
+            in_force: self.in_force.keeping(&running.in_force),
+            ..self
+        }
     }
 
     /// The keys whose values differ in `new` and that a running process cannot change: `[listen] proxy`.

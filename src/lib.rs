@@ -19,7 +19,7 @@
 //!
 //! | rank | module | is |
 //! |---|---|---|
-//! | 0 | [`money`], [`clock`], [`calendar`], [`screen`] | integers of micro-USD, time as a value, dates as people write them, foreign text made safe to show |
+//! | 0 | [`money`], [`clock`], [`calendar`], [`screen`], [`release`] | integers of micro-USD, time as a value, dates as people write them, foreign text made safe to show, which build this is |
 //! | 1 | [`protocol`] | the service's vocabulary: routes, headers, receipts |
 //! | 2 | [`config`] | the checked configuration, and the one secret |
 //! | 3 | [`ledger`] | what was intended, what was billed, what is not known |
@@ -53,6 +53,7 @@ pub mod clock;
 mod generated;
 pub mod money;
 pub mod places;
+pub mod release;
 pub mod screen;
 
 pub mod protocol;

@@ -6,6 +6,7 @@
 //! quoted      text of others in log and ledger: bounded, without secrets
 //! hops        whether a request has been here
 //! life        what a stop waits for, and its signals
+//! key_record  what the service's answers showed of the key
 //! downstream  the app's connection during one request
 //! upstream    the service: peers, trust, heads, one attempt on the wire
 //! settings    what a reload replaces
@@ -36,6 +37,7 @@ mod downstream;
 mod evidence;
 mod gateway;
 pub mod hops;
+mod key_record;
 mod life;
 mod limits;
 pub mod own_call;
@@ -53,5 +55,6 @@ mod upstream;
 pub use self::accept::{AppListener, serve};
 pub use self::evidence::EvalRunPoller;
 pub use self::gateway::{Gateway, GatewayParts};
+pub use self::key_record::KeyEvidence;
 pub use self::own_call::auto_metrics;
 pub use self::upstream::trust::{Authorities, TrustError, authorities};

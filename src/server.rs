@@ -31,15 +31,17 @@ use tokio::time::timeout;
 
 use self::itself::UpstreamIsItself;
 use self::listen::{BindError, Bound, Given, SocketFile, bind_all, take_over};
-use self::reload::ReloadError;
+use self::reload::{ReloadError, Reloaded};
 use self::signals::{SignalAction, Signals};
+use crate::admin::documents::KeyStatus;
 use crate::admin::{self, Admin, AdminListener, AdminParts};
 use crate::apps::{Apps, AppsError, Declared};
+use crate::calendar;
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{Config, Env, ListenAddr, Overrides};
 use crate::ledger::{Ledger, LedgerError, LedgerOptions};
 use crate::proxy::{
-    self, AppListener, Authorities, EvalRunPoller, Gateway, GatewayParts, TrustError,
+    self, AppListener, EvalRunPoller, Gateway, GatewayParts, KeyEvidence, TrustError,
 };
 use crate::telemetry::journal::LogPlace;
 use crate::telemetry::metrics::{Metrics, MetricsError};
@@ -272,6 +274,7 @@ impl Server {
         gateway.restore_undelivered().await?;
         let counted = Arc::clone(&gateway);
         let asking = Arc::clone(&gateway);
+        let keyed = Arc::clone(&gateway);
         let admin = Arc::new(Admin::new(AdminParts {
             config: Arc::clone(&config),
             ledger: ledger.clone(),
@@ -281,6 +284,7 @@ impl Server {
             apps: Arc::clone(&apps),
             proxy: listening.proxy.clone(),
             in_flight: Box::new(move || counted.in_flight()),
+            key: Box::new(move || key_status(keyed.key_evidence())),
             auto_metrics: Box::new(move || Box::pin(proxy::auto_metrics(Arc::clone(&asking)))),
         }));
 
@@ -367,8 +371,8 @@ impl Server {
                     SignalAction::Stop => return Ok(()),
                     SignalAction::Reload => {
                         notify::reloading();
-                        self.reload(logging, overrides, env).await;
-                        notify::ready();
+                        let outcome = self.reload(logging, overrides, env).await;
+                        notify::ready_after_reload(outcome);
                     }
                 },
                 Some(ended) = self.doors.join_next() => {
@@ -379,10 +383,16 @@ impl Server {
         }
     }
 
-    /// Swaps the configuration, or logs why not.
-    async fn reload(&mut self, logging: &Logging, overrides: &Overrides, env: &Env) {
+    /// Swaps what a running process can change, or logs why nothing was. What an operator has to know of it is
+    /// answered.
+    async fn reload(&mut self, logging: &Logging, overrides: &Overrides, env: &Env) -> String {
         match self.read_new_config(overrides, env).await {
-            Ok((config, authorities)) => {
+            Ok(reloaded) => {
+                let Reloaded {
+                    config,
+                    authorities,
+                    waits_for_restart,
+                } = reloaded;
                 for warning in &config.warnings {
                     tracing::warn!("{warning}");
                 }
@@ -392,19 +402,31 @@ impl Server {
                 if key.is_a_copy() && *key == self.config.upstream.api_key {
                     tracing::info!(
                         "the key stays: systemd copied it when the service started, and a new one \
-                         takes a restart"
+                         needs a restart"
                     );
                 }
                 logging.set_level(config.log.level);
                 self.config = Arc::new(config);
                 self.gateway.reload(Arc::clone(&self.config), authorities);
-                self.admin.reload(Arc::clone(&self.config));
+                self.admin
+                    .reload(Arc::clone(&self.config), waits_for_restart.clone());
                 self.metrics.reload(true);
-                tracing::info!("the configuration was reloaded");
+                self.metrics.waits_for_restart(waits_for_restart.len());
+                if waits_for_restart.is_empty() {
+                    tracing::info!("the configuration was reloaded");
+                    return String::new();
+                }
+                let keys = waits_for_restart.join(", ");
+                tracing::warn!(
+                    keys,
+                    "the configuration was reloaded; these keys wait for a restart"
+                );
+                format!("reloaded; waits for a restart: {keys}")
             }
             Err(error) => {
                 self.metrics.reload(false);
                 tracing::error!(%error, "the reload was refused; nothing changed");
+                format!("the last reload was refused: {error}")
             }
         }
     }
@@ -413,7 +435,7 @@ impl Server {
         &self,
         overrides: &Overrides,
         env: &Env,
-    ) -> Result<(Config, Authorities), ReloadError> {
+    ) -> Result<Reloaded, ReloadError> {
         let (overrides, env) = (overrides.clone(), env.clone());
         // Reading a file can take for ever; nobody else waits for it.
         let reading = spawn_blocking(move || -> Result<_, ReloadError> {
@@ -431,14 +453,16 @@ impl Server {
         };
         let listening = [self.listening.proxy.clone(), self.listening.admin.clone()].concat();
         check_upstream(&config, listening).await?;
-        let keys = self.config.keys_needing_restart(&config);
-        if !keys.is_empty() {
-            return Err(ReloadError::NeedsRestart { keys });
-        }
+        let waits_for_restart = self.config.keys_needing_restart(&config);
+        let config = config.keeping(&self.config);
         // Last: from here on nothing can be wrong with it.
         self.apps.redeclare(Declared::from(&config))?;
         spenders::say(&self.apps);
-        Ok((config, authorities))
+        Ok(Reloaded {
+            config,
+            authorities,
+            waits_for_restart,
+        })
     }
 
     /// Ends everything in order. What is still in flight when the time is up is cut and ends in
@@ -479,6 +503,16 @@ async fn check_upstream(
     match timeout(RESOLVE_MAX, looking).await {
         Ok(Ok(found)) => found,
         Ok(Err(_)) | Err(_) => Ok(()),
+    }
+}
+
+fn key_status(evidence: KeyEvidence) -> KeyStatus {
+    let at = |ms: Option<u64>| ms.and_then(calendar::rfc3339);
+    KeyStatus {
+        answered: at(evidence.answered_ms),
+        accepted: at(evidence.accepted_ms),
+        refused: at(evidence.refused_ms),
+        balance_empty: at(evidence.balance_empty_ms),
     }
 }
 

@@ -70,7 +70,10 @@ pub struct StatusDocument {
     pub anonymous: bool,
     pub proxy: Vec<String>,
     pub upstream: String,
+    pub key: KeyStatus,
     pub traffic: TrafficStatus,
+    /// Settings of the file that wait for a restart, `[listen] proxy`; what a reload could change is in force.
+    pub waits_for_restart: Vec<String>,
     /// This and the next four: `None` while the journal is added up.
     pub billed_micro_usd: Option<MicroUsdSum>,
     pub drained_micro_usd: Option<MicroUsdSum>,
@@ -80,15 +83,30 @@ pub struct StatusDocument {
     pub ledger: LedgerStatus,
 }
 
+/// What the service's answers showed of the organization's key since the start, or since a reload brought another
+/// one. Times are RFC 3339; `None`: there was no such answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KeyStatus {
+    /// The newest answer, whatever it was.
+    pub answered: Option<String>,
+    /// The newest that is given only to a key the service knows: 2xx or 402.
+    pub accepted: Option<String>,
+    /// The newest 401 since then.
+    pub refused: Option<String>,
+    /// The newest 402 that no paid success followed.
+    pub balance_empty: Option<String>,
+}
+
 /// What holds requests back on their way to the service.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TrafficStatus {
     pub waiting: i64,
     pub at_service: i64,
-    /// 0, here and in the next: bursar sets no limit.
-    pub in_flight_limit: i64,
-    pub per_minute_limit: i64,
+    /// `None`, here and in the next: bursar sets no limit.
+    pub in_flight_limit: Option<i64>,
+    pub per_minute_limit: Option<i64>,
     pub held_back_by: Vec<String>,
 }
 

@@ -39,7 +39,7 @@ pub async fn status_page(admin: &Arc<Admin>, status: &StatusDocument) -> String 
     let figures = match &asked {
         Ok(Some((figures, _))) => figures.as_ref().as_ref().map_err(String::as_str),
         Ok(None) => Err("Reading the ledger failed; the log has the place."),
-        Err(_) => Err("The ledger is still being read for this page: load it anew in a moment."),
+        Err(_) => Err("The ledger is still being read for this page: reload it in a moment."),
     };
     let (totals, health) = admin.ledger.totals_and_health();
     page::render(&PageView {

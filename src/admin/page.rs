@@ -469,8 +469,8 @@ fn number(name: &'static str, value: impl Display) -> Pair {
 fn at_service(view: &PageView<'_>) -> Vec<Pair> {
     let traffic = &view.status.traffic;
     let at_once = match traffic.in_flight_limit {
-        0 => traffic.at_service.to_string(),
-        limit => format!("{} of {limit}", traffic.at_service),
+        None => traffic.at_service.to_string(),
+        Some(limit) => format!("{} of {limit}", traffic.at_service),
     };
     let held_back = match traffic.held_back_by.as_slice() {
         [] => "no".to_owned(),
@@ -481,8 +481,8 @@ fn at_service(view: &PageView<'_>) -> Vec<Pair> {
         number("requests in flight", at_once),
         number("waiting for a place", traffic.waiting),
     ];
-    if traffic.per_minute_limit > 0 {
-        pairs.push(number("most in a minute", traffic.per_minute_limit));
+    if let Some(limit) = traffic.per_minute_limit {
+        pairs.push(number("most in a minute", limit));
     }
     pairs
 }
@@ -495,7 +495,7 @@ fn ledger(view: &PageView<'_>) -> Vec<Pair> {
     };
     let mut pairs = vec![writable];
     if ledger.adding_up {
-        pairs.push(text("index", "is made anew from the journal"));
+        pairs.push(text("index", "is being rebuilt from the journal"));
     }
     pairs.push(number(
         "entries that wait to be written",

@@ -56,6 +56,9 @@ pub struct Reconciliation {
     pub conclusion: Conclusion,
     #[serde(rename = "unexplained_micro_usd")]
     pub unexplained: MicroUsdSum,
+    /// The part of the difference that only entries without any bound can explain.
+    #[serde(rename = "unbounded_micro_usd", default)]
+    pub unbounded: MicroUsdSum,
     pub reasons: Vec<Reason>,
     pub priced: u64,
     pub failed: u64,
@@ -172,6 +175,7 @@ impl Reconciliation {
             difference_micro_usd: i64::try_from(compared.difference).ok(),
             conclusion: compared.conclusion,
             unexplained: compared.unexplained,
+            unbounded: compared.unbounded,
             reasons: compared.reasons.clone(),
             priced: window.priced,
             failed: window.failed,

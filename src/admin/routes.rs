@@ -311,6 +311,7 @@ async fn compare_with_service(admin: &Arc<Admin>) -> Result<Reconciliation, Fail
     admin.metrics.evidence.differs(Difference {
         micro_usd: compared.difference,
         unexplained: compared.unexplained,
+        unbounded: compared.unbounded,
         at_ms: until_ms,
     });
     Ok(Reconciliation::new(&asked.spend_field, &window, &compared))
@@ -331,7 +332,9 @@ fn status(admin: &Admin) -> StatusDocument {
         anonymous: admin.apps.table().is_anonymous_allowed(),
         proxy: admin.proxy.iter().map(ToString::to_string).collect(),
         upstream: config.upstream.base_url.to_string(),
+        key: (admin.key)(),
         traffic: admin.metrics.traffic.now().into(),
+        waits_for_restart: admin.waits_for_restart.load().to_vec(),
         ledger: LedgerStatus::new(config.ledger.state_dir.display().to_string(), health),
         ..StatusDocument::default()
     };

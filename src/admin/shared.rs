@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 
+use super::documents::KeyStatus;
 use super::failure::{Reconciled, reconciled_good_for};
 use super::once::OnceAWhile;
 use super::page::{PageFigures, figures_good_for};
@@ -43,6 +44,8 @@ pub struct AdminParts {
     pub proxy: Vec<ListenAddr>,
     /// Requests in flight now.
     pub in_flight: Box<dyn Fn() -> usize + Send + Sync>,
+    /// What is known of the key in force.
+    pub key: Box<dyn Fn() -> KeyStatus + Send + Sync>,
     /// Asks the service for its `/v1/auto/metrics`, or says in words why it is not there.
     pub auto_metrics: AskAutoMetrics,
 }
@@ -60,6 +63,8 @@ pub struct Admin {
     pub(super) apps: Arc<Apps>,
     pub(super) proxy: Vec<ListenAddr>,
     pub(super) in_flight: Box<dyn Fn() -> usize + Send + Sync>,
+    pub(super) key: Box<dyn Fn() -> KeyStatus + Send + Sync>,
+    pub(super) waits_for_restart: ArcSwap<Vec<String>>,
     pub(super) auto_metrics: AskAutoMetrics,
     /// The ledger beside the service's figure, for readers.
     pub(super) reconciled: OnceAWhile<Reconciled>,
@@ -87,6 +92,8 @@ impl Admin {
             apps: parts.apps,
             proxy: parts.proxy,
             in_flight: parts.in_flight,
+            key: parts.key,
+            waits_for_restart: ArcSwap::default(),
             auto_metrics: parts.auto_metrics,
             draining: AtomicBool::new(false),
             places: Places::new(CONNECTIONS_MAX, 2 * CONNECTIONS_MAX),
@@ -94,8 +101,10 @@ impl Admin {
         }
     }
 
-    pub fn reload(&self, config: Arc<Config>) {
+    /// `waits_for_restart`: the settings of its file that are not in it, because they wait.
+    pub fn reload(&self, config: Arc<Config>, waits_for_restart: Vec<String>) {
         self.config.store(config);
+        self.waits_for_restart.store(Arc::new(waits_for_restart));
         self.reconciled.forget();
     }
 

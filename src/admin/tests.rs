@@ -6,6 +6,7 @@ use tokio::net::TcpStream;
 use bytes::Bytes;
 
 use super::*;
+use crate::admin::documents::KeyStatus;
 use crate::apps::{Apps, Declared};
 use crate::caps::Caps;
 use crate::clock::{ManualClock, SharedClock};
@@ -60,6 +61,10 @@ async fn served_from(
         apps: Arc::new(apps),
         proxy: vec![ListenAddr::Tcp("127.0.0.1:8327".parse().unwrap())],
         in_flight: Box::new(|| 3),
+        key: Box::new(|| KeyStatus {
+            accepted: Some("2026-01-31T11:00:00.000Z".to_owned()),
+            ..KeyStatus::default()
+        }),
         auto_metrics: Box::new(|| {
             Box::pin(async { Ok(Bytes::from_static(br#"{"billed_micro_usd_30d": 7}"#)) })
         }),

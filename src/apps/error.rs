@@ -16,7 +16,7 @@ pub enum AppsError {
     Ledger(#[from] LedgerError),
     #[error(
         "{path} is damaged ({why}), so it is not known which apps may spend. Move it away and add its apps \
-         again with `bursar app add`; the ledger is not concerned"
+         again with `bursar app add`; the ledger is not affected"
     )]
     Damaged { path: String, why: String },
     #[error("{0}")]
@@ -25,14 +25,14 @@ pub enum AppsError {
     Exists { name: String },
     #[error(
         "the app {name:?} is declared in the configuration ({place}); it is changed there, and a \
-         reload (SIGHUP, `systemctl reload bursar`) puts that in force"
+         reload (SIGHUP, `systemctl reload bursar`) applies it"
     )]
     Declared { name: String, place: String },
     #[error("there is no app {name:?}; `bursar app list` shows them")]
     Unknown { name: String },
     #[error(
         "the app {name:?} was added while bursar ran and is declared in the configuration \
-         ({place}) as well; take it away in one place: `bursar app remove {name}`, or there"
+         ({place}) as well; remove it in one place: `bursar app remove {name}`, or there"
     )]
     Twice { name: String, place: String },
     #[error(

@@ -220,9 +220,9 @@ impl Engine {
     }
 
     fn reached(&self, scope: &Scope, period: Period, cap: &CapWindow) -> Refused {
-        let counted = sum(self.counted(scope, cap));
+        let charge = self.counted(scope, cap);
         let zone = &self.rules.zone;
-        Refused::reached((scope, period), cap.limit, counted, cap.window, zone)
+        Refused::reached((scope, period), cap.limit, charge, cap.window, zone)
     }
 
     /// A limit that is reached by now, for a request that was admitted.
@@ -549,7 +549,8 @@ impl Engine {
                 cap = reached.scope.as_str(),
                 period = reached.period.as_str(),
                 limit = %reached.limit,
-                counted = %reached.counted,
+                spent = %reached.spent,
+                held = %reached.held,
                 "a cap is reached; its requests are refused until its window ends"
             );
         }

@@ -1,7 +1,7 @@
 //! Why a request may not spend now, in words for the person whose program it was.
 //!
-//! Promise: the text names the app or all apps, the cap, its amount and when its next window begins, or the
-//! person behind the freeze and since when; nothing of the request is in it.
+//! Promise: the text names the app or all apps, the cap, its amount, what of it is spent and what is held, and when its
+//! next window begins, or the person behind the freeze and since when; nothing of the request is in it.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ use crate::money::MicroUsd;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// Nothing is left.
-    Reached(Reached),
+    Reached(Box<Reached>),
     /// Nothing is left of the limit of its run.
     RunReached(Words),
     Frozen(Words),
@@ -37,7 +37,8 @@ pub struct Reached {
     pub scope: Scope,
     pub period: Period,
     pub limit: MicroUsd,
-    pub counted: MicroUsdSum,
+    pub spent: MicroUsdSum,
+    pub held: MicroUsdSum,
     pub window: Window,
     words: Words,
 }
@@ -52,25 +53,30 @@ impl Refused {
     pub fn reached(
         (scope, period): (&Scope, Period),
         limit: MicroUsd,
-        counted: u128,
+        charge: Charge,
         window: Window,
         zone: &TimeZone,
     ) -> Self {
-        let counted = MicroUsdSum::from_micro_usd(counted);
+        let (spent, held) = (
+            charge.billed,
+            MicroUsdSum::from_micro_usd(charge.held.now()),
+        );
         let words = Words(format!(
-            "The cap of {} is reached: {limit} in the {period}, and {counted} are spent or held. It begins \
-             anew at {}. Nothing was sent. See `bursar caps`; `bursar caps raise` raises it until then.",
+            "The cap of {} is reached: of {limit} in the {period}, {spent} are spent and {held} are held for \
+             requests whose price is not known. It begins anew at {}. Nothing was sent. See `bursar caps`; \
+             `bursar caps raise` raises it until then.",
             whose(scope),
             moment(window.until_ms, zone),
         ));
-        Self::Reached(Reached {
+        Self::Reached(Box::new(Reached {
             scope: scope.clone(),
             period,
             limit,
-            counted,
+            spent,
+            held,
             window,
             words,
-        })
+        }))
     }
 
     pub fn run_reached(run: &str, app: &str, limit: MicroUsd, charge: Charge) -> Self {
@@ -151,3 +157,6 @@ fn moment(at_ms: u64, zone: &TimeZone) -> String {
     let name = zone.iana_name().unwrap_or("this machine's time");
     format!("{} ({name})", calendar::shown(at_ms, zone))
 }
+
+#[cfg(test)]
+mod tests;

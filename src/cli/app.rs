@@ -31,7 +31,7 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum AppCommand {
-    /// Add an app and print its token; the token is printed this once
+    /// Add an app and print its token, which is not shown again
     Add(AddArgs),
     /// Change the caps of an app that was added; what it has spent still counts
     Set(SetArgs),
@@ -149,10 +149,10 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
     args.place.print_token(&document)?;
     if document.closed && !args.place.json {
         remark(
-            "bursar: until now any caller of this machine could spend without a token. That has \
-             ended with this app, the first one: a request without one is refused (401 token_missing). \
-             Give each app a token, or let those without one go on as \"default\": anonymous = true in \
-             [listen] of the configuration, then `systemctl reload bursar` or a restart",
+            "bursar: this is the first app. Until now any caller of this machine could spend without a token; \
+             from now on a request without one is refused (401 token_missing). Give each app a token, or let \
+             callers without one go on as \"default\": anonymous = true in [listen] of the configuration, \
+             then `systemctl reload bursar` or a restart",
         );
     }
     Ok(())
@@ -214,7 +214,7 @@ fn remove(args: &NameArgs) -> Result<(), CliError> {
         return say_document(&document);
     }
     remark(format_args!(
-        "bursar: {} is no app any more; what it spent stays in the ledger",
+        "bursar: the app {} is removed; what it spent stays in the ledger",
         args.name
     ));
     remark_if_anonymous(document.anonymous);

@@ -75,7 +75,7 @@ pub fn zone(name: Option<&str>) -> Result<TimeZone, CliError> {
 /// An amount in dollars, `7.50`.
 pub fn usd(text: &str) -> Result<MicroUsd, String> {
     MicroUsd::parse_usd(text).ok_or_else(|| {
-        "an amount of dollars from 0 on is wanted, such as 12.50: at most six digits behind the point"
+        "it takes an amount of dollars, 0 or more, such as 12.50, with at most six digits after the point"
             .to_owned()
     })
 }
@@ -87,7 +87,7 @@ pub fn word<T: Copy + Display>(known: &[T], typed: &str) -> Result<T, String> {
     words.find(|word| word.to_string() == typed).ok_or_else(|| {
         let words = known.iter().map(|word| word.to_string().replace('_', "-"));
         let words: Vec<String> = words.collect();
-        format!("one of {} is wanted", words.join(", "))
+        format!("it takes one of {}", words.join(", "))
     })
 }
 

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use jiff::tz::TimeZone;
+use serde::Serialize;
 
 use super::arguments::{Form, FormArgs, usd};
 use super::cells::counted;
@@ -22,7 +23,7 @@ use super::table::TextTable;
 use crate::admin::orders::RaiseOrder;
 use crate::apps::{self, Declared, rules_of};
 use crate::calendar;
-use crate::caps::{CapsView, Orders, Period, Rules};
+use crate::caps::{CapView, CapsView, Orders, Period, Rules};
 use crate::clock::SystemClock;
 use crate::config::ALL_APPS;
 use crate::money::MicroUsd;
@@ -59,8 +60,25 @@ struct RaiseArgs {
     /// End a raise: the configured amount applies again
     #[arg(long, conflicts_with = "to_usd")]
     undo: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     source: SourceArgs,
+}
+
+/// What a raise came to: the document of `--json`.
+#[derive(Serialize)]
+struct RaiseDocument<'a> {
+    order: &'a str,
+    /// `null`: all apps together.
+    app: Option<&'a str>,
+    period: Period,
+    limit_micro_usd: MicroUsd,
+    by: String,
+    /// A daemon runs, and obeys.
+    in_force: bool,
+    caps: &'a [CapView],
 }
 
 pub fn caps(args: &Args) -> Result<(), CliError> {
@@ -135,6 +153,17 @@ fn raise(asked: &RaiseArgs) -> Result<(), CliError> {
     };
     let whose = app.unwrap_or("all apps together");
     let by = caller();
+    if asked.json {
+        return say_document(&RaiseDocument {
+            order: if asked.undo { "undo" } else { "raise" },
+            app,
+            period,
+            limit_micro_usd: to,
+            by,
+            in_force: matches!(source, Source::Daemon(_)),
+            caps: &view.caps,
+        });
+    }
     if asked.undo {
         say(format_args!(
             "the cap of {whose} is {to} for this {period} again, as configured (ordered by {by})"

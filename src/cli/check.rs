@@ -2,14 +2,19 @@
 //! disk do their part is for `bursar doctor` to say.
 //!
 //! Promise: starts nothing and changes nothing; every mistake at once, exit code 78; what it prints
-//! is a configuration file with every value in it, and no secret.
+//! is a configuration file with every value in it, the place of the key, and no secret. Root finds the key that the
+//! system service is given, where nothing names another.
+
+use std::path::Path;
 
 use super::arguments::ConfigArgs;
 use super::error::CliError;
+use super::locate::{UNITS_KEY, with_units_key};
 use super::output::{remark, say};
 use crate::apps::{self, AppsError, Declared};
-use crate::config::{Config, Env};
+use crate::config::{Config, Env, KeyPlace};
 use crate::proxy;
+use crate::screen::shown;
 use crate::server::{ServerError, itself};
 
 #[derive(Debug, clap::Args)]
@@ -19,7 +24,16 @@ pub struct Args {
 }
 
 pub fn check(args: &Args) -> Result<(), CliError> {
-    let config = Config::load(&args.config.overrides(), &Env::from_process())?;
+    let (env, units_key) = (Env::from_process(), Path::new(UNITS_KEY));
+    let overrides = with_units_key(args.config.overrides(), &env, units_key);
+    let key_place = Config::key_place(&overrides, &env);
+    let config = Config::load(&overrides, &env).inspect_err(|_| {
+        if key_place == Ok(KeyPlace::Nowhere) && units_key.exists() {
+            remark(format_args!(
+                "bursar: the key of the system service, {UNITS_KEY}, may be read by root: sudo bursar check"
+            ));
+        }
+    })?;
     proxy::authorities(&config).map_err(ServerError::from)?;
     let listening = [config.listen.proxy.clone(), config.listen.admin.clone()].concat();
     itself::check(&config.upstream.base_url, &listening).map_err(ServerError::from)?;
@@ -32,7 +46,7 @@ pub fn check(args: &Args) -> Result<(), CliError> {
         Err(AppsError::Ledger(error)) => Some(error),
         Err(error) => return Err(ServerError::from(error).into()),
     };
-    say(effective(&config))?;
+    say(effective(&config, &key_place?))?;
     for warning in &config.warnings {
         remark(format_args!("bursar: warning: {warning}"));
     }
@@ -45,13 +59,24 @@ pub fn check(args: &Args) -> Result<(), CliError> {
 }
 
 /// The configuration in force, as TOML.
-fn effective(config: &Config) -> String {
+fn effective(config: &Config, key_place: &KeyPlace) -> String {
     let from = match &config.path {
         Some(path) => format!("from {}", path.display()),
         None => "no configuration file".to_owned(),
     };
     let in_force = config.in_force();
-    format!("# {from}\n# the key is there and is not shown\n{in_force}")
+    let key = match key_place {
+        KeyPlace::File(path) if path == Path::new(UNITS_KEY) => {
+            format!(
+                "{UNITS_KEY}, as the system service has it (`bursar run` by hand: --api-key-file)"
+            )
+        }
+        KeyPlace::File(path) => path.display().to_string(),
+        KeyPlace::Variable => "BURSAR_API_KEY".to_owned(),
+        KeyPlace::Nowhere => "nowhere".to_owned(),
+    };
+    let key = shown(&key);
+    format!("# {from}\n# the key is from {key}, and is not shown\n{in_force}")
 }
 
 #[cfg(test)]

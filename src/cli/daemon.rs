@@ -143,7 +143,7 @@ pub fn end_it(state_dir: &Path) -> String {
 }
 
 const FOR_ITS_USER: &str = "Only the user of the daemon and root may change anything, give orders and start runs: \
-    use sudo. For a command that shall not run as root: sudo bursar exec --state-dir DIR --app NAME -- \
+    use sudo. For a command that should not run as root: sudo bursar exec --state-dir DIR --app NAME -- \
     runuser -u \"$USER\" -- CMD";
 
 /// A daemon that took a change, or an order, and said nothing: it may have made it.

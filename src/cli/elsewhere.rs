@@ -1,5 +1,5 @@
-//! `bursar demo` and `bursar sandbox` of a program that was built without the sandbox: the package `bursar-sandbox`
-//! puts a program that has it beside this one, and that one does the work.
+//! `bursar demo` and `bursar sandbox` of a program that was built without the sandbox: the package `bursar-sandbox` and
+//! the release tarball hold a program that has it, and that one does the work.
 //!
 //! Promise: this process becomes that program, so signals, input and exit code are its own.
 
@@ -10,8 +10,11 @@ use std::process::Command;
 
 use super::error::CliError;
 
-/// Below the folder that holds `bin`.
-const BESIDE: &str = "libexec/bursar/bursar-with-sandbox";
+/// From the folder of this program: where the tarball has it, and the package.
+const PLACES: [&str; 2] = [
+    "bursar-with-sandbox",
+    "../libexec/bursar/bursar-with-sandbox",
+];
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -23,10 +26,11 @@ pub struct Args {
 /// Returns only when there is no such program.
 pub fn become_it(command: &str, args: Args) -> CliError {
     let own = env::current_exe().and_then(std::fs::canonicalize);
-    let program = own
-        .ok()
-        .and_then(|own| Some(own.parent()?.parent()?.join(BESIDE)));
-    let Some(program) = program.filter(|program| program.exists()) else {
+    let folder = own.ok().and_then(|own| Some(own.parent()?.to_owned()));
+    let mut places = PLACES
+        .iter()
+        .filter_map(|place| Some(folder.as_ref()?.join(place)));
+    let Some(program) = places.find(|program| program.exists()) else {
         return CliError::Failed(format!(
             "`bursar {command}` needs the sandbox, which this program was built without: install the package \
              bursar-sandbox (`apt install ./bursar-sandbox_*.deb`), or build with `cargo install --path . --locked`"

@@ -38,7 +38,7 @@ pub struct Args {
 pub fn explain(args: &Args) -> Result<(), CliError> {
     let id = args.id.trim();
     if id.is_empty() {
-        return Err(CliError::usage("an id is wanted"));
+        return Err(CliError::usage("give an id"));
     }
     let (zone, found) = block_on(async {
         let source = args.source.find().await?;
@@ -95,9 +95,9 @@ pub fn explain(args: &Args) -> Result<(), CliError> {
 
 fn nothing(id: &str) -> String {
     format!(
-        "there is no entry with the id, Idempotency-Key or x-request-id {id:?} in this ledger. Of an \
-         id the last {PART_CHARS_MIN} characters will do, or more. Free requests make no entry, and what \
-         retention took away is only in the sums"
+        "there is no entry with the id, Idempotency-Key or x-request-id {id:?} in this ledger. \
+         The last {PART_CHARS_MIN} characters of an id are enough. Free requests have no entry, and entries \
+         that retention removed are only in the sums"
     )
 }
 

@@ -122,8 +122,8 @@ fn beside(
     let now_ms = SystemClock::shared().wall_ms();
     let why = match Orders::order_beside(state_dir, now_ms, change) {
         Ok(_) => format!(
-            "The order is on the disk, in {}: the daemon obeys within two seconds of going on, and \
-             after a restart. That it is in force now cannot be said",
+            "The order is on the disk, in {}: the daemon obeys it within two seconds once it goes \
+             on, and after a restart. Whether it is in force now is not known",
             state_dir.join("orders").display()
         ),
         Err(error) => format!("Nothing was changed: the order cannot be written, either: {error}"),
@@ -154,7 +154,7 @@ pub fn thaw(args: &Args) -> Result<(), CliError> {
         .filter_map(|one| one.app.as_deref())
         .collect();
     let still = match &*left {
-        _ if in_force.of(None).is_some() => "; all apps are frozen still: `bursar thaw`".to_owned(),
+        _ if in_force.of(None).is_some() => "; all apps are still frozen: `bursar thaw`".to_owned(),
         [] => String::new(),
         left => format!("; still frozen by name: {}", left.join(", ")),
     };

@@ -15,22 +15,23 @@ use http::StatusCode;
 use rustix::fs::{Gid, Uid, fchown};
 use rustix::process::geteuid;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use serde::Serialize;
 use tokio::select;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use super::error::CliError;
-use super::output::{remark, say};
+use super::locate::UNITS_KEY;
+use super::output::{remark, say, say_document};
 use super::runtime::block_on;
 use super::whole_file::WholeFile;
 use crate::clock::SystemClock;
-use crate::config::{ApiKey, Config, Env, KEY_CHARS_MAX, KeyPlace, Overrides, read_key};
+use crate::config::{
+    ApiKey, Config, Env, KEY_CHARS_MAX, KeyPlace, Overrides, read_key, users_folder,
+};
 use crate::proxy::{self, Authorities};
 use crate::server::ServerError;
-
-/// Where the shipped unit has its credential from.
-pub const UNITS_KEY: &str = "/etc/bursar/api-key";
 
 /// Permission bits of a file's group.
 const FOR_GROUP: u32 = 0o070;
@@ -52,6 +53,9 @@ struct KeySetArgs {
     /// Write it without checking it with the service
     #[arg(long)]
     no_check: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
     /// Configuration file [env: BURSAR_CONFIG]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -61,6 +65,16 @@ struct KeySetArgs {
     /// The service to check it with [default: the configured one]
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
+}
+
+/// `bursar key set --json`.
+#[derive(Serialize)]
+struct KeySetDocument {
+    key_file: String,
+    /// The service was asked, and takes it.
+    checked: bool,
+    /// What a running daemon takes it with: `reload`, or `restart` for the system service, which has a copy.
+    takes: &'static str,
 }
 
 pub fn key(args: &Args) -> Result<(), CliError> {
@@ -90,8 +104,19 @@ fn set(args: &KeySetArgs) -> Result<(), CliError> {
         must_be_taken(config, authorities, &upstream)?;
     }
     write(&path, &key, before.as_ref())?;
+    if args.json {
+        return say_document(&KeySetDocument {
+            key_file: path.display().to_string(),
+            checked: !args.no_check,
+            takes: if path == Path::new(UNITS_KEY) {
+                "restart"
+            } else {
+                "reload"
+            },
+        });
+    }
     say(format_args!("the key is in {}", path.display()))?;
-    remark(in_force(&path));
+    remark(in_force(&path, &env));
     Ok(())
 }
 
@@ -101,7 +126,7 @@ fn place(overrides: &Overrides, env: &Env) -> Result<PathBuf, CliError> {
         // What a link names is written, and the link stays.
         KeyPlace::File(path) => Ok(std::fs::canonicalize(&path).unwrap_or(path)),
         KeyPlace::Variable => Err(CliError::Failed(
-            "BURSAR_API_KEY is set and goes before the configured file: unset it, or name a file with \
+            "BURSAR_API_KEY is set and overrides the configured file: unset it, or name a file with \
              --api-key-file FILE"
                 .to_owned(),
         )),
@@ -110,9 +135,9 @@ fn place(overrides: &Overrides, env: &Env) -> Result<PathBuf, CliError> {
             Ok(PathBuf::from(UNITS_KEY))
         }
         KeyPlace::Nowhere => Err(CliError::Failed(format!(
-            "no file is configured for the key: set api_key_file in [upstream] of the configuration and \
-             name that with --config FILE, or name the file with --api-key-file FILE. The shipped \
-             system service has its key from {UNITS_KEY}: sudo bursar key set"
+            "no file is configured for the key: write api_key_file = \"api-key\" below [upstream] of \
+             ~/.config/bursar/config.toml, or name the configuration with --config FILE, or the file itself with \
+             --api-key-file FILE. The key of the shipped system service is in {UNITS_KEY}: sudo bursar key set"
         ))),
     }
 }
@@ -239,7 +264,7 @@ fn must_be_taken(config: Config, authorities: Authorities, upstream: &str) -> Re
     };
     Err(CliError::Failed(format!(
         "whether the service at {upstream} takes this key is not known: {why}. Nothing was written; \
-         --no-check writes it all the same"
+         --no-check writes it anyway"
     )))
 }
 
@@ -252,7 +277,7 @@ fn write(path: &Path, key: &ApiKey, before: Option<&Metadata>) -> Result<(), Cli
     target.keep()?;
     if before.is_some_and(|before| before.permissions().mode() & FOR_GROUP != 0) {
         remark(format_args!(
-            "bursar: the group of {} could use it until now; from now on its owner alone can (0600)",
+            "bursar: until now the group of {} could read it; from now on only its owner can (0600)",
             path.display()
         ));
     }
@@ -272,12 +297,20 @@ fn own_as(target: &WholeFile, before: Option<&Metadata>) -> io::Result<()> {
     Ok(())
 }
 
-/// When a running daemon takes the key.
-fn in_force(path: &Path) -> &'static str {
+/// How a daemon is started with the key, and when a running one takes it.
+fn in_force(path: &Path, env: &Env) -> &'static str {
     if path == Path::new(UNITS_KEY) {
         return "bursar: to start the service: systemctl enable --now bursar.socket bursar-admin.socket bursar\n\
-                bursar: where it runs, it has a copy of the key from its start: systemctl restart bursar";
+                bursar: if it is running, it keeps the key it was started with: systemctl restart bursar";
     }
-    "bursar: a running daemon takes it with a reload: `systemctl reload bursar`, or SIGHUP to its process. \
-     A unit that brings it as a credential (LoadCredential) has a copy: `systemctl restart bursar`"
+    let users = users_folder(env).map(|folder| folder.join("api-key"));
+    // What was written is named without links.
+    let users = users.map(|users| std::fs::canonicalize(&users).unwrap_or(users));
+    if users.is_some_and(|users| users == path) {
+        return "bursar: to start it: bursar run; as a service of your own: systemctl --user enable --now bursar.socket \
+                bursar\n\
+                bursar: if it is running, a reload takes the key: systemctl --user reload bursar, or SIGHUP to `bursar run`";
+    }
+    "bursar: a running daemon takes the key at a reload: `systemctl reload bursar`, or SIGHUP to its process. \
+     Where a unit gives it the key as a credential (LoadCredential), it has a copy: `systemctl restart bursar`"
 }

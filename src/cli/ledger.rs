@@ -42,7 +42,7 @@ enum LedgerCommand {
     Rebuild(ReadArgs),
     /// Write entries as JSON Lines, CSV or FOCUS
     Export(export::Args),
-    /// Replace old entries by sums of them
+    /// Replace old entries by their sums
     Compact(compact::Args),
 }
 
@@ -184,7 +184,7 @@ fn print(report: &VerifyReport) -> Result<(), CliError> {
     }
     for unfit in &report.unfit_lookups {
         say(format_args!(
-            "lookup   {unfit}; nothing is lost, a running daemon makes it anew"
+            "lookup   {unfit}; nothing is lost, a running daemon rebuilds it"
         ))?;
     }
     for contradiction in &report.contradictions {

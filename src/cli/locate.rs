@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 use serde::Deserialize;
 
@@ -25,7 +26,8 @@ use super::output::remark;
 use super::source::Source;
 use crate::caps::CapsView;
 use crate::config::{
-    BURSAR_ADMIN, BURSAR_CONFIG, BURSAR_STATE_DIR, Env, ListenAddr, Overrides, Whereabouts,
+    BURSAR_ADMIN, BURSAR_CONFIG, BURSAR_STATE_DIR, Config, Env, KeyPlace, ListenAddr, Overrides,
+    Whereabouts,
 };
 
 /// How long a reading command waits for a daemon before it reads the files instead.
@@ -55,6 +57,19 @@ pub struct SourceArgs {
     admin: Option<String>,
 }
 
+/// The flags as the system service would have them: where nothing names a key, it is that of its unit, if this user
+/// may read it. For commands that look, and not for one that spends: that has to be given its key.
+pub fn with_units_key(overrides: Overrides, env: &Env, units_key: &Path) -> Overrides {
+    let has_none = matches!(Config::key_place(&overrides, env), Ok(KeyPlace::Nowhere));
+    if has_none && access(units_key, Access::READ_OK).is_ok() {
+        return Overrides {
+            api_key_file: Some(units_key.to_owned()),
+            ..overrides
+        };
+    }
+    overrides
+}
+
 /// The daemon or the files that keep it.
 pub enum Keeper {
     Daemon(Client),
@@ -80,6 +95,9 @@ enum Asked {
 
 /// The ledger of the system service.
 pub const SYSTEM_STATE_DIR: &str = "/var/lib/bursar";
+
+/// Where the shipped unit has its credential from.
+pub const UNITS_KEY: &str = "/etc/bursar/api-key";
 
 /// Where the system service is, as its units and the package have it.
 struct System {
@@ -279,7 +297,7 @@ impl SourceArgs {
                 let address = daemon.address();
                 if right == Right::Change && matches!(address, ListenAddr::Tcp(_)) {
                     return Err(CliError::usage(format_args!(
-                        "{by}: {address} is a port, and changes take the daemon's socket: unix:/…/admin.sock, or \
+                        "{by}: {address} is a port, and changes need the daemon's socket: unix:/…/admin.sock, or \
                          --state-dir DIR"
                     )));
                 }
@@ -463,7 +481,7 @@ fn must_have_ledger(state_dir: &Path) -> Result<(), CliError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Err(CliError::Failed(format!(
                 "no daemon answers, and there is no ledger in {}: start `bursar run` first, or the system service \
-                 (`systemctl start bursar`); another daemon is named with --admin ADDR, another ledger with \
+                 (`systemctl start bursar`); name another daemon with --admin ADDR, another ledger with \
                  --state-dir DIR",
                 state_dir.display()
             )))

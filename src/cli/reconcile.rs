@@ -19,7 +19,7 @@ use super::table::TextTable;
 use crate::admin::reconcile::{Figure, Invoice, Reconciliation};
 use crate::calendar;
 use crate::clock::SystemClock;
-use crate::ledger::reconcile::{Ceiling, Conclusion};
+use crate::ledger::reconcile::{Ceiling, Conclusion, Kind, Side};
 use crate::money::MicroUsd;
 
 #[derive(Debug, clap::Args)]
@@ -161,6 +161,12 @@ fn conclusion(document: &Reconciliation) -> String {
     };
     match (document.conclusion, is_higher) {
         (Conclusion::Equal, _) => "Equal to the micro-dollar.".to_owned(),
+        (Conclusion::Explained, _) if !document.unbounded.is_zero() => format!(
+            "Explained at most by {}: nothing bounds their price, so {} of the difference is theirs or was spent \
+             outside bursar, and which of the two is not known.",
+            without_bound(document),
+            document.unbounded
+        ),
         (Conclusion::Explained, _) => {
             "Explained: the kinds above that go this way can make it. Each entry is \
                              taken for at most the dearest answer of its operation."
@@ -177,6 +183,29 @@ fn conclusion(document: &Reconciliation) -> String {
             document.unexplained
         ),
     }
+}
+
+/// What has no bound, and makes the service's figure the higher one: `3 unreported entries, 1 damaged range`.
+fn without_bound(document: &Reconciliation) -> String {
+    let reasons = document.reasons.iter();
+    let open =
+        reasons.filter(|reason| reason.bound == Ceiling::Any && reason.service_is == Side::Higher);
+    let mut counts: Vec<(Kind, u64)> = Vec::new();
+    for reason in open {
+        let count = reason.count.unwrap_or_default();
+        match counts.iter_mut().find(|(kind, _)| *kind == reason.kind) {
+            Some((_, sum)) => *sum = sum.saturating_add(count),
+            None => counts.push((reason.kind, count)),
+        }
+    }
+    let named = counts.into_iter().map(|(kind, count)| match kind {
+        Kind::Damaged => counted(count, "damaged range", "damaged ranges"),
+        kind => {
+            let kind = kind.as_str().replace('_', " ");
+            counted(count, &format!("{kind} entry"), &format!("{kind} entries"))
+        }
+    });
+    named.collect::<Vec<_>>().join(", ")
 }
 
 fn difference(document: &Reconciliation) -> String {

@@ -89,7 +89,7 @@ impl Source {
                 Ok(invoice.compare(state_dir, now_ms)?)
             }
             (Self::Journal(_), Figure::Document) => Err(CliError::Failed(
-                "no daemon runs here, and it alone asks the service with the key: start `bursar run`, \
+                "no daemon runs here, and only a daemon asks the service: start `bursar run`, \
                  name a running one with --admin, or give the figure of an invoice: --billed-usd 12.34 \
                  --since 2026-01-01 --until 2026-02-01"
                     .to_owned(),

@@ -214,7 +214,7 @@ fn saved(row: &SpendRow) -> String {
 fn compared(total: &SpendRow) -> Option<String> {
     (total.compared > 0).then(|| {
         format!(
-            "\nSaved is over the answers that carry both prices: of {} {}, billed {}, where \
+            "\nSaved counts the answers that carry both prices: of {} {}, billed {}, where \
              a frontier model would have cost {} by the service's estimate.",
             counted(total.requests, "request", "requests"),
             total.compared,

@@ -211,7 +211,17 @@ impl StatusScreen {
     fn text(&self, last_problem: Option<&EntryView>, zone: &TimeZone, look: &Look) -> String {
         let mut lines: Vec<(&str, String)> = Vec::new();
         if let Some(daemon) = &self.daemon {
-            lines.extend(daemon_lines(daemon));
+            lines.extend(daemon_lines(daemon, zone));
+            let held = [held_back(daemon), self.orders_and_caps()].concat();
+            lines.push(("held back", held_back_line(&held)));
+            lines.push(("queue", queue(&daemon.traffic)));
+            if !daemon.waits_for_restart.is_empty() {
+                let keys = daemon.waits_for_restart.join(", ");
+                lines.push((
+                    "RESTART",
+                    format!("{keys}: changed in the file, and not in force before"),
+                ));
+            }
         }
         let total = &self.today.total;
         let unknown = match total.in_doubt + total.unreported {
@@ -266,6 +276,18 @@ impl StatusScreen {
         lines.join("\n")
     }
 
+    /// What stops paid requests by somebody's order.
+    fn orders_and_caps(&self) -> Vec<String> {
+        let frozen = self.caps.frozen.iter().map(|frozen| match &frozen.app {
+            Some(app) => format!("{app} is frozen"),
+            None => "all apps are frozen".to_owned(),
+        });
+        let reached = self.caps.caps.iter().filter(|cap| cap.left.is_zero());
+        let reached =
+            reached.map(|cap| format!("the {} cap of {} is reached", cap.period, cap.scope));
+        frozen.chain(reached).collect()
+    }
+
     /// `$1.230000 today of $50.000000, 2 in doubt, FROZEN, held back: balance`
     fn line(&self) -> String {
         let total = &self.today.total;
@@ -316,7 +338,7 @@ async fn last_problem(source: &Source, zone: &TimeZone) -> Result<Option<EntryVi
     Ok(last)
 }
 
-fn daemon_lines(daemon: &StatusDocument) -> Vec<(&'static str, String)> {
+fn daemon_lines(daemon: &StatusDocument, zone: &TimeZone) -> Vec<(&'static str, String)> {
     let minutes = daemon.uptime_s / 60;
     let up = match minutes / 60 {
         0 => format!("{minutes} min"),
@@ -342,32 +364,82 @@ fn daemon_lines(daemon: &StatusDocument) -> Vec<(&'static str, String)> {
         ),
         ("base URL", format!("{url} ({callers})")),
         ("service", shown(&daemon.upstream).into_owned()),
-        ("", held_back(daemon)),
-        ("queue", queue(&daemon.traffic)),
+        ("key", key(daemon, zone)),
     ]
 }
 
-/// What the service lacks for requests to go on.
-pub fn held_back(daemon: &StatusDocument) -> String {
+/// What the answers of the service showed of the organization's key.
+fn key(daemon: &StatusDocument, zone: &TimeZone) -> String {
+    let at = |text: &str| match calendar::instant(text, 0, zone) {
+        Ok(at_ms) => calendar::shown(at_ms, zone),
+        Err(_) => text.to_owned(),
+    };
+    let key = &daemon.key;
+    let taken = match (&key.refused, &key.accepted, &key.answered) {
+        (Some(refused), Some(accepted), _) => format!(
+            "refused by the service at {}; accepted last at {}",
+            at(refused),
+            at(accepted)
+        ),
+        (Some(refused), None, _) => format!("refused by the service at {}", at(refused)),
+        (None, Some(accepted), _) => {
+            format!("accepted by the service, last at {}", at(accepted))
+        }
+        (None, None, Some(answered)) => format!(
+            "no answer has shown yet whether the service accepts it; the last one came at {}",
+            at(answered)
+        ),
+        (None, None, None) => "the key was not used yet: nothing is known of it".to_owned(),
+    };
+    match &key.balance_empty {
+        Some(empty) => format!("{taken}; the balance was empty at {}", at(empty)),
+        None => taken,
+    }
+}
+
+/// What of the daemon holds requests back, by name.
+pub fn held_back(daemon: &StatusDocument) -> Vec<String> {
     let causes = daemon.traffic.held_back_by.iter();
-    let causes: Vec<&str> = causes
+    let probed = |what: &str| format!("{what}; one request at a time probes it");
+    let mut held: Vec<String> = causes
         .map(|cause| match cause.as_str() {
-            "balance" => "the balance is empty",
-            "key" => "it refuses the key",
-            "upstream" => "it cannot be reached",
-            other => other,
+            "balance" => probed("the balance is empty (402)"),
+            "key" => probed("the service refuses the key (401)"),
+            "upstream" => probed("the service cannot be reached"),
+            other => other.to_owned(),
         })
         .collect();
-    match causes.as_slice() {
-        [] => "nothing holds requests back: key, balance, connection".to_owned(),
-        causes => format!("{}; one request at a time probes it", causes.join(", ")),
+    if daemon.draining {
+        held.push("bursar is stopping".to_owned());
+    }
+    if !daemon.ledger.writable {
+        held.push("the ledger cannot be written".to_owned());
+    }
+    let traffic = &daemon.traffic;
+    if traffic.waiting > 0 {
+        let is_full = |limit: i64| traffic.at_service >= limit;
+        held.push(
+            match traffic.in_flight_limit.filter(|limit| is_full(*limit)) {
+                Some(limit) => format!("all {limit} places at the service are taken"),
+                None => "the requests of this minute are used up".to_owned(),
+            },
+        );
+    }
+    held
+}
+
+/// The same in one line.
+pub fn held_back_line(held: &[String]) -> String {
+    match held {
+        [] => "nothing that bursar knows of".to_owned(),
+        held => held.join("; "),
     }
 }
 
 pub fn queue(traffic: &TrafficStatus) -> String {
-    let limit = |limit: i64, unit: &str| match limit {
-        0 => format!("no limit {unit}"),
-        limit => format!("{limit} {unit}"),
+    let limit = |limit: Option<i64>, unit: &str| match limit {
+        None => format!("no limit {unit}"),
+        Some(limit) => format!("{limit} {unit}"),
     };
     format!(
         "{} waiting, {} at the service ({}, {})",

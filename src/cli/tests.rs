@@ -35,6 +35,31 @@ fn the_help_names_the_three_commands_to_start_with() {
     }
 }
 
+/// A script reads what a change came to. Those that only run something, or write a file that they name, say nothing.
+#[test]
+fn every_command_that_changes_something_has_a_document() {
+    let line = CommandLine::command();
+    for words in [
+        "app add",
+        "app set",
+        "app remove",
+        "app rotate",
+        "freeze",
+        "thaw",
+        "caps raise",
+        "key set",
+        "ledger compact",
+        "ledger rebuild",
+    ] {
+        let mut command = &line;
+        for word in words.split(' ') {
+            command = command.find_subcommand(word).expect(words);
+        }
+        let has_json = command.get_arguments().any(|arg| arg.get_id() == "json");
+        assert!(has_json, "{words}");
+    }
+}
+
 /// What stands as a command in a text: `bursar app add NAME`, a line of a shell block, `(bursar run)`, a unit's
 /// `/usr/bin/bursar run`. The words behind `bursar`, up to the end of the code.
 fn named_commands(text: &str, is_shell: impl Fn(&str) -> bool) -> Vec<String> {

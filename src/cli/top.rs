@@ -23,7 +23,7 @@ use super::locate::SourceArgs;
 use super::output::{at_terminal, say, say_document};
 use super::runtime::block_on;
 use super::source::Source;
-use super::status::{held_back, queue, today};
+use super::status::{held_back, held_back_line, queue, today};
 use super::table::TextTable;
 use crate::admin::RECEIPTS_MAX;
 use crate::admin::documents::{EntryDocument, SpendDocument, StatusDocument};
@@ -405,7 +405,7 @@ impl Frame {
             Some(daemon) => vec![
                 format!("bursar {}  {now}  {}", daemon.version, daemon.upstream),
                 format!("{} in flight; {}", daemon.in_flight, queue(&daemon.traffic)),
-                held_back(daemon),
+                format!("held back: {}", held_back_line(&held_back(daemon))),
             ],
             None => vec![format!(
                 "bursar  {now}  no daemon answers: from the ledger's files"

@@ -338,7 +338,7 @@ fn token(reader: &mut Reader<'_>, file: &At<PathBuf>, before: &[App]) -> Option<
         reader.refuse(
             place,
             format!(
-                "the token in {} has a slip in it: its checksum differs",
+                "the token in {} is mistyped: its checksum does not match",
                 path.display()
             ),
         );

@@ -236,7 +236,7 @@ fn shown_missing(path: &Path) -> String {
     let there = path.ancestors().skip(1).find(|folder| folder.is_dir());
     let missing = there.and_then(|folder| path.strip_prefix(folder).ok());
     if looks_like_a_key(&missing.unwrap_or(path).to_string_lossy()) {
-        "(not shown: it looks like a key, and a file's path is wanted)".to_owned()
+        "(not shown: it looks like a key; give the path of its file)".to_owned()
     } else {
         shown(path)
     }

@@ -48,16 +48,21 @@ pub(super) fn open_to_read(path: &Path) -> io::Result<File> {
     };
     Err(io::Error::new(
         io::ErrorKind::InvalidInput,
-        format!("it is {what}; a file is wanted, or a command's output: <(COMMAND)"),
+        format!("it is {what}; give a file, or a command's output: <(COMMAND)"),
     ))
+}
+
+/// The folder of the user's own configuration, and of the key of the user's own service (`systemd/user/`).
+pub fn users_folder(env: &Env) -> Option<PathBuf> {
+    let home = || Some(env.path(HOME)?.join(".config"));
+    let folder = env.path(XDG_CONFIG_HOME).or_else(home)?;
+    Some(folder.join("bursar"))
 }
 
 /// The configuration file that is meant where none is named: the user's own, else the system's. A file that is there
 /// and cannot be read is meant all the same.
 pub(super) fn known_place(env: &Env) -> Option<PathBuf> {
-    let home = || Some(env.path(HOME)?.join(".config"));
-    let own = env.path(XDG_CONFIG_HOME).or_else(home);
-    let own = own.map(|folder| folder.join("bursar/config.toml"));
+    let own = users_folder(env).map(|folder| folder.join("config.toml"));
     let mut known = own.into_iter().chain([PathBuf::from(SYSTEM_FILE)]);
     known.find(|path| path.symlink_metadata().is_ok())
 }

@@ -328,7 +328,7 @@ impl<'a> Reader<'a> {
         } else if value.starts_with('~') || value.starts_with('$') {
             self.refuse(
                 &place,
-                format!("{value:?}: ~ and $ stand for nothing here; write the whole path"),
+                format!("{value:?}: ~ and $ are not expanded here; write the whole path"),
             );
         }
         let value = self.file_dir.join(value);

@@ -72,6 +72,15 @@ impl InForce {
         text
     }
 
+    /// The same, with the running values of the keys that a reload cannot change.
+    pub fn keeping(&self, running: &Self) -> Self {
+        let is_fixed = |row_at: usize| ROWS.get(row_at).is_some_and(|row| row.is_restart_only);
+        let new = self.0.iter().filter(|((.., at), _)| !is_fixed(*at));
+        let kept = running.0.iter().filter(|((.., at), _)| is_fixed(*at));
+        let all = new.chain(kept).map(|(key, value)| (*key, value.clone()));
+        Self(all.collect())
+    }
+
     /// The keys that a reload cannot change and whose values differ: `[listen] proxy`.
     pub fn needing_restart(&self, new: &Self) -> Vec<String> {
         let rows = ROWS.iter().enumerate();
@@ -181,11 +190,11 @@ pub fn refusal(table: &str, key: &str, value: &DeValue<'_>) -> String {
     }
     if is_the_key_itself(table, key) {
         return format!(
-            "{full} is unknown: the key itself never stands in this file; put it into a file of its own and name that in [upstream] api_key_file"
+            "{full} is unknown: the key itself is never written in this file; put it into a file of its own and name that in [upstream] api_key_file"
         );
     }
     match elsewhere(table, key) {
-        Some("") => return format!("{full} is unknown here; {key} stands above all tables"),
+        Some("") => return format!("{full} is unknown here; {key} belongs above all tables"),
         Some(other) => {
             let place = bracketed(other);
             return format!("{full} is unknown here; {key} belongs to {place}");

@@ -186,7 +186,7 @@ fn authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     for (number, (kind, bytes)) in (1..).zip(parts) {
         if kind != SectionKind::Certificate {
             return Err(format!(
-                "holds something else than certificates (part {number}); leave the certificates alone in it"
+                "holds something other than certificates (part {number}); nothing else belongs in it"
             ));
         }
         let authority = CertificateDer::from(bytes);

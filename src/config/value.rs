@@ -194,7 +194,7 @@ impl Aliases {
         }
         if sent == "*" {
             return Err(format!(
-                "{asked:?} = \"*\": \"*\" stands for asked-for models only"
+                "{asked:?} = \"*\": \"*\" is for the model that is asked for, not for the one that is sent"
             ));
         }
         match asked.as_str() {

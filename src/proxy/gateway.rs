@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::door::buffer::{BUDGET_BYTES, BodyBudget};
 use super::hops::Hops;
+use super::key_record::KeyEvidence;
 use super::life::Life;
 use super::limits::breaker::Breaker;
 use super::limits::connections::{LargeHeads, TURN_AWAYS_MAX, places};
@@ -133,7 +134,8 @@ impl Gateway {
             false => Arc::new(Connections::trusting(authorities)),
         };
         let hops = before.hops.clone();
-        let settings = Settings::new(config, &self.clock, connections, hops).paid_in(&self.ledger);
+        let settings = Settings::new(config, &self.clock, connections, hops);
+        let settings = settings.paid_in(&self.ledger).after(&before);
         self.queue.reconfigure(&settings.config.shaping);
         self.settings.store(Arc::new(settings));
         self.breaker.reset();
@@ -149,6 +151,11 @@ impl Gateway {
     /// The limits of what apps may spend.
     pub fn caps(&self) -> &Arc<Caps> {
         &self.caps
+    }
+
+    /// What the service's answers showed of the key in force.
+    pub fn key_evidence(&self) -> KeyEvidence {
+        self.settings.load().key_record.evidence()
     }
 
     /// Requests in flight, drains included.

@@ -69,6 +69,9 @@ pub async fn get(
     let status = answer.as_ref().ok().map(|answer| answer.status);
     let result = attempt_result(end, status);
     gateway.metrics.attempt(route.operation, result);
+    if let Some(status) = status {
+        settings.key_record.heard(status, route.is_metered());
+    }
     answer
 }
 

@@ -199,7 +199,7 @@ impl Code {
                  replaces a lost one."
             }
             Self::RunAwaited => {
-                "The run of this token is not taken up again yet: bursar has just started, or the \
+                "The run of this token has not been resumed yet: bursar has just started, or the \
                  run's app was just removed. Nothing was sent; try again in a second."
             }
             Self::AppRemoved => "This app was removed. Nothing was sent.",

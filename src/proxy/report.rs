@@ -1,8 +1,8 @@
 //! The last act of a request: one access line and the request's own metrics.
 //!
 //! Promise: one line a request, with the words that metrics and ledger use; never a key, a secret, or a byte of a
-//! prompt or an answer. Of a request's head it has the trace, and of one that is refused before its route is
-//! known the host, the origin or the path, as [`quoted`] shows them.
+//! prompt or an answer. Of a request's head it has the trace, and of one that the door refuses or answers itself the
+//! path, and the host or the origin that it was refused for, as [`quoted`] shows them.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
@@ -59,9 +59,10 @@ enum CameFrom {
     User(u32),
 }
 
-/// What a request asked for that was refused before its route was known, as far as it is what it was refused for.
+/// What a request asked for that has no route: the door refused it, or answered it. Host and origin as far as they are
+/// what it was refused for.
 #[derive(Default)]
-struct RefusedParts {
+struct HeadParts {
     host: Option<String>,
     origin: Option<String>,
     /// Of a page without an origin: `cross-site`, `same-site`.
@@ -92,11 +93,9 @@ pub fn report(gateway: &Gateway, downstream: &Downstream, report: &Report<'_>) {
         metrics.request(app.unwrap_or(OTHER_APP), of, report.status, &times);
     }
     let head = downstream.request();
-    let parts = match (head, report.code, route) {
-        (Some(head), Some(code), None) => {
-            RefusedParts::of(head, code, &gateway.settings.load().key)
-        }
-        _ => RefusedParts::default(),
+    let parts = match (head, route) {
+        (Some(head), None) => HeadParts::of(head, report.code, &gateway.settings.load().key),
+        _ => HeadParts::default(),
     };
     // A level is part of what a line is made from.
     macro_rules! line {
@@ -203,20 +202,20 @@ impl Display for CameFrom {
     }
 }
 
-// === impl RefusedParts ===
+// === impl HeadParts ===
 
-impl RefusedParts {
-    fn of(head: &AppHead, code: Code, key: &ApiKey) -> Self {
+impl HeadParts {
+    fn of(head: &AppHead, code: Option<Code>, key: &ApiKey) -> Self {
         let header = |name, is_asked: bool| {
             let value = head.headers.get(name).filter(|_| is_asked)?;
             Some(quoted::part(key, value.as_bytes()))
         };
         let is_of_a_page = matches!(
             code,
-            Code::OriginRefused | Code::SiteRefused | Code::PreflightRefused
+            Some(Code::OriginRefused | Code::SiteRefused | Code::PreflightRefused)
         );
         Self {
-            host: header(&HOST, code == Code::HostRefused),
+            host: header(&HOST, code == Some(Code::HostRefused)),
             origin: header(&ORIGIN, is_of_a_page),
             site: header(&SEC_FETCH_SITE, is_of_a_page),
             path: path(&head.raw).map(|path| quoted::part(key, path)),

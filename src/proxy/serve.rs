@@ -316,7 +316,12 @@ async fn exchange(
         waited: Duration::ZERO,
         service_time: Duration::ZERO,
         first_byte_at: None,
-        place: UpstreamPlace::new(going.slot, going.pass, route.is_metered()),
+        place: UpstreamPlace::new(
+            going.slot,
+            going.pass,
+            Arc::clone(&request.settings.key_record),
+            route.is_metered(),
+        ),
         queued: going.queued,
         app: Arc::clone(&request.app.name),
         guard: (route.costs != Costs::Nothing).then(|| request.guard()),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::hops::Hops;
+use super::key_record::KeyRecord;
 use super::upstream::connections::Connections;
 use super::upstream::peers::Peers;
 use crate::clock::SharedClock;
@@ -18,6 +19,8 @@ pub struct Settings {
     pub names: ServiceNames,
     pub table: RouteTable,
     pub key: ApiKey,
+    /// What answers to this key showed of it.
+    pub key_record: Arc<KeyRecord>,
     /// The organization that pays with the key, in the ledger's words ([`Self::paid_in`]); a call of bursar's own has none.
     pub organization: Organization,
     pub peers: Peers,
@@ -42,6 +45,7 @@ impl Settings {
                 false => RouteTable::untranslated(&config.upstream.extra_routes),
             },
             key: config.upstream.api_key.clone(),
+            key_record: Arc::new(KeyRecord::new(Arc::clone(clock))),
             organization: Organization::default(),
             peers: Peers::new(&config.upstream, Arc::clone(clock), connections.pooled()),
             connections,
@@ -56,5 +60,16 @@ impl Settings {
         let (address, key) = (upstream.base_url.to_string(), self.key.header_value());
         self.organization = ledger.organization(&address, key.as_bytes());
         self
+    }
+
+    /// In place of these. Where key and service are the same, what is known of the key stays.
+    pub fn after(self, before: &Self) -> Self {
+        let (new, old) = (&self.config.upstream, &before.config.upstream);
+        let is_same = self.key == before.key && new.base_url == old.base_url;
+        let key_record = match is_same {
+            true => Arc::clone(&before.key_record),
+            false => Arc::clone(&self.key_record),
+        };
+        Self { key_record, ..self }
     }
 }

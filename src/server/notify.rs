@@ -26,10 +26,15 @@ const STARTING_TIME: Duration = Duration::from_secs(60);
 /// Notifications that may wait to be sent; those above it are dropped.
 const PENDING_MAX: usize = 64;
 
-type States = Vec<NotifyState<'static>>;
+/// One message to systemd.
+struct Notice {
+    states: Vec<NotifyState<'static>>,
+    /// What `systemctl status` shows from now on.
+    status: Option<String>,
+}
 
 /// The thread that writes to systemd.
-static NOTIFIER: OnceLock<SyncSender<States>> = OnceLock::new();
+static NOTIFIER: OnceLock<SyncSender<Notice>> = OnceLock::new();
 
 /// A keep-alive of the watchdog waits to be sent; one is enough.
 static KEEP_ALIVE_WAITS: AtomicBool = AtomicBool::new(false);
@@ -48,7 +53,16 @@ pub fn ready() {
     send(&[NotifyState::Ready]);
 }
 
-/// Must be followed by [`ready`], whatever the reload came to.
+/// Ready after a reload, and what came of it: `systemctl status` shows it until the next one. Empty: nothing to say.
+pub fn ready_after_reload(outcome: String) {
+    notify(Notice {
+        states: vec![NotifyState::Ready],
+        // A line end would begin another message.
+        status: Some(outcome.replace('\n', " ")),
+    });
+}
+
+/// Must be followed by [`ready_after_reload`], whatever the reload came to.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => send(&[NotifyState::Reloading, now]),
@@ -82,18 +96,28 @@ pub async fn feed_watchdog(ledger: Ledger) {
 }
 
 fn send(states: &[NotifyState<'static>]) {
+    notify(Notice {
+        states: states.to_vec(),
+        status: None,
+    });
+}
+
+fn notify(notice: Notice) {
     let notifier = NOTIFIER.get_or_init(start_notifier);
-    if notifier.try_send(states.to_vec()).is_err() {
+    if notifier.try_send(notice).is_err() {
         tracing::warn!("systemd does not read its notifications; the newest one was dropped");
     }
 }
 
-fn start_notifier() -> SyncSender<States> {
-    let (notifier, pending) = sync_channel::<States>(PENDING_MAX);
+fn start_notifier() -> SyncSender<Notice> {
+    let (notifier, pending) = sync_channel::<Notice>(PENDING_MAX);
     let started = thread::Builder::new()
         .name("notify".to_owned())
         .spawn(move || {
-            for states in pending {
+            for notice in pending {
+                let status = notice.status.as_deref().map(NotifyState::Status);
+                let states: Vec<NotifyState<'_>> =
+                    notice.states.iter().cloned().chain(status).collect();
                 if let Err(error) = sd_notify::notify(&states) {
                     tracing::warn!(%error, "systemd could not be notified");
                 }

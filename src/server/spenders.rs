@@ -19,8 +19,7 @@ pub fn say(apps: &Apps) {
     if table.is_anonymous_allowed() {
         tracing::warn!(
             apps,
-            "every process of this machine may spend without a token; `bursar app add NAME` or \
-             [[app]] names the apps that may, and [listen] anonymous = false refuses others at once"
+            "any local process may spend without a token; `bursar app add NAME` ends that"
         );
     } else {
         tracing::info!(

@@ -39,6 +39,7 @@ use crate::ledger::{LedgerHealth, Totals};
 use crate::money::MicroUsd;
 use crate::protocol::translate::Dropped;
 use crate::protocol::{Dialect, Operation};
+use crate::release::RELEASE;
 
 /// App names come from the config; this many get a series of their own.
 const APPS_MAX: usize = 64;
@@ -78,6 +79,7 @@ pub struct Metrics {
     timings: TimingMetrics,
     journal_commit: Histogram,
     reloads: IntCounterVec,
+    waits_for_restart: IntGauge,
     caps: OnceLock<Arc<Caps>>,
     /// Unix milliseconds.
     started_ms: OnceLock<u64>,
@@ -97,8 +99,8 @@ impl Metrics {
             apps: FirstSeen::new(APPS_MAX),
             requests: families.counters(
                 "bursar_requests_total",
-                "Requests that passed the door, by the status they were answered with. A request \
-                 that took several attempts counts once. What the door refuses is in \
+                "Requests that were let in, by the status they were answered with. A request \
+                 that took several attempts counts once. Those that were not let in are in \
                  bursar_refusals_total.",
                 &["app", "lane", "operation", "stream", "status"],
             )?,
@@ -170,16 +172,28 @@ impl Metrics {
                 "Reloads of the configuration; a refused one changed nothing.",
                 &["result"],
             )?,
+            waits_for_restart: families.gauge(
+                "bursar_config_keys_waiting_for_restart",
+                "Keys of the configuration file that the last reload could not put in force: they take a restart. \
+                 `bursar status` names them.",
+            )?,
             caps: OnceLock::new(),
             started_ms: OnceLock::new(),
             registry: families.0.clone(),
         };
         let build = families.infos(
             "bursar_build_info",
-            "The running program's version.",
-            &["version"],
+            "The running program: its version, the commit and the compiler (\"\" where the build did not know them), and \
+             whether the sandbox is in it.",
+            &["version", "commit", "rustc", "sandbox"],
         )?;
-        set(&build, &[env!("CARGO_PKG_VERSION")], 1);
+        let labels = [
+            RELEASE.version,
+            RELEASE.commit.unwrap_or_default(),
+            RELEASE.rustc.unwrap_or_default(),
+            bool_label(RELEASE.sandbox),
+        ];
+        set(&build, &labels, 1);
         metrics.show_zeros();
         Ok(metrics)
     }
@@ -255,6 +269,11 @@ impl Metrics {
         add(&self.attempts, &[op.as_str(), result], 1);
     }
 
+    /// An attempt got its place at the service after this time.
+    pub fn waited(&self, app: &str, waited: Duration) {
+        self.traffic.waited(self.apps.hold(app), waited);
+    }
+
     pub fn retry(&self, app: &str, reason: &'static str) {
         add(&self.retries, &[self.apps.hold(app), reason], 1);
     }
@@ -310,6 +329,12 @@ impl Metrics {
 
     pub fn journal_commit(&self, took: Duration) {
         self.journal_commit.observe(took.as_secs_f64());
+    }
+
+    /// The last reload left so many keys to a restart.
+    pub fn waits_for_restart(&self, keys: usize) {
+        self.waits_for_restart
+            .set(i64::try_from(keys).unwrap_or(i64::MAX));
     }
 
     pub fn reload(&self, ok: bool) {

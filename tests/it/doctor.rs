@@ -167,7 +167,7 @@ async fn where_nothing_is_wrong_it_passes_and_buys_nothing() {
     let output = command(&["doctor", "--state-dir", &state]).output().await;
     let text = String::from_utf8(output.expect("it runs").stdout).expect("UTF-8");
     // One line each, and the count.
-    assert_eq!(text.lines().count(), 14, "{text}");
+    assert_eq!(text.lines().count(), 15, "{text}");
     daemon.terminate().await;
 }
 

@@ -256,7 +256,7 @@ async fn a_purchase_is_shown_with_all_its_entries_and_what_brought_its_amount() 
         "{first}"
     );
     assert!(
-        first.contains(&format!("it stands on entry {}.", ids[1])),
+        first.contains(&format!("it is on entry {}.", ids[1])),
         "{first}"
     );
     assert!(
@@ -268,7 +268,7 @@ async fn a_purchase_is_shown_with_all_its_entries_and_what_brought_its_amount() 
         "{first}"
     );
     let stands = format!(
-        "this key's $0.000042 stands on entry {}: this one adds 0.",
+        "this key's $0.000042 is on entry {}: this one adds 0.",
         ids[1]
     );
     assert!(

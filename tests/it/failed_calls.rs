@@ -332,3 +332,34 @@ async fn the_first_interrupt_says_how_long_the_end_may_take_and_the_second_ends_
     bursar.daemon.signal(Signal::INT);
     assert_eq!(bursar.daemon.ended().await.code(), Some(1));
 }
+
+/// A preflight of a listed page and the greeting are no requests of a route, and have no code: the path says what was
+/// asked for, without its query.
+#[tokio::test]
+async fn a_request_that_the_door_answers_itself_has_its_path_in_its_line() {
+    let origin = Origin::start([]).await;
+    let lines = format!("{LINES}[listen]\nallowed_origins = [\"http://page.example\"]\n");
+    let bursar = Logged::start(&origin.url(), &lines).await;
+    let mut app = bursar.daemon.connect().await;
+    app.send("GET /?token=secret HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await;
+    assert_eq!(app.answer().await.status, 200);
+    let line = bursar.line("path", &Value::from("/")).await;
+    assert_eq!(
+        (&line["method"], &line["status"]),
+        (&Value::from("GET"), &Value::from(200))
+    );
+    assert!(line["code"].is_null() && line["route"].is_null(), "{line}");
+
+    let mut page = bursar.daemon.connect().await;
+    let head =
+        format!("OPTIONS {CHAT} HTTP/1.1\r\nHost: localhost\r\nOrigin: http://page.example\r\n");
+    page.send(format!("{head}Access-Control-Request-Method: POST\r\n\r\n"))
+        .await;
+    let status = page.answer().await.status;
+    let line = bursar.line("path", &Value::from(CHAT)).await;
+    assert_eq!(line["method"], "OPTIONS");
+    assert_eq!(line["status"], status);
+    assert!(!bursar.log().contains("secret"));
+    bursar.daemon.terminate().await;
+}

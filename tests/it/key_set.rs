@@ -143,6 +143,16 @@ async fn a_key_that_the_service_takes_is_written_whole_and_a_reload_takes_it() {
         asked.head
     );
 
+    let document = place
+        .set(&["--no-check", "--json"], &format!("{NEW}\n"))
+        .await;
+    let document: serde_json::Value = serde_json::from_slice(&document.stdout).expect("one object");
+    assert_eq!(document["key_file"], *key_file);
+    assert_eq!(
+        (&document["checked"], &document["takes"]),
+        (&false.into(), &"reload".into())
+    );
+
     // Its statement about the reload is true.
     daemon.signal(Signal::HUP);
     eventually("the reload", || async {
@@ -248,6 +258,29 @@ async fn what_is_no_key_or_has_no_place_is_said_and_nothing_is_written() {
     assert!(Path::new(&link).is_symlink());
     let text = std::fs::read_to_string(&fresh).expect("a key");
     assert_eq!(text, format!("{OLD}\n"));
+}
+
+/// The file that `systemd/user/bursar.service` waits for; a link to its folder is another name of it.
+#[tokio::test]
+async fn the_key_of_a_users_own_service_ends_with_the_commands_of_that_service() {
+    let origin = Origin::always(models(200)).await;
+    let place = Place::before(&origin.url());
+    std::fs::create_dir_all(place.path("home/.config")).expect("a directory");
+    std::os::unix::fs::symlink(place.folder.path(), place.path("home/.config/bursar"))
+        .expect("a link");
+    let mut set = set_command(&["key", "set"]);
+    set.env("HOME", place.path("home"));
+    set.env_remove("XDG_CONFIG_HOME");
+    let output = given(set, NEW).await;
+    let words = said(&output);
+    assert!(output.status.success(), "{words}");
+    assert_eq!(place.key(), format!("{NEW}\n"));
+    for part in [
+        "systemctl --user enable --now bursar.socket bursar",
+        "systemctl --user reload bursar",
+    ] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
 }
 
 /// Types a key at the prompt, and prints what the terminal showed.

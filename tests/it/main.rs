@@ -19,6 +19,7 @@ mod dialects;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod disk;
 mod doctor;
+mod documents;
 mod door;
 mod exec;
 mod explain;
@@ -27,6 +28,8 @@ mod golden;
 mod heads;
 mod hostile;
 mod in_doubt;
+mod installing;
+mod key_evidence;
 mod key_set;
 mod ledger_care;
 mod ledger_lost;

@@ -207,7 +207,7 @@ async fn an_order_says_what_it_changed() {
     );
     let one = place.done(&["thaw", "nightly"]).await;
     assert_eq!(
-        one, "the app nightly is thawed; all apps are frozen still: `bursar thaw`\n",
+        one, "the app nightly is thawed; all apps are still frozen: `bursar thaw`\n",
         "it may not spend yet"
     );
     place.done(&["freeze", "nightly"]).await;
@@ -234,7 +234,7 @@ async fn an_order_says_what_it_changed() {
         let refused = refused.expect("it ends");
         assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
         assert!(
-            said(&refused).contains("take the daemon's socket"),
+            said(&refused).contains("need the daemon's socket"),
             "{}",
             said(&refused)
         );

@@ -253,6 +253,56 @@ async fn a_reload_takes_a_good_file_and_refuses_a_bad_one() {
     daemon.terminate().await;
 }
 
+/// What a running process can change is in force, and the rest is named to every reader until it is taken back.
+#[tokio::test]
+async fn a_reload_applies_what_it_can_and_names_the_keys_that_wait_for_a_restart() {
+    let origin = Origin::start([]).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("notify.sock");
+    let notify = UnixDatagram::bind(&socket).expect("a socket");
+    notify.set_nonblocking(true).expect("nonblocking");
+    let config = directory.path().join("config.toml");
+    std::fs::write(&config, "").expect("a file");
+    let (state, url) = (directory.path().join("state"), origin.url());
+    let mut arguments = run_arguments(&url, state.to_str().expect("a path"));
+    arguments.extend(["--config", config.to_str().expect("a path")]);
+    let mut command = command(&arguments);
+    command.env("NOTIFY_SOCKET", &socket);
+    let daemon = Daemon::ready(command).await;
+
+    let aliases = "[models]\naliases = { \"gpt-4o\" = \"auto\" }\n";
+    let fixed = "[listen]\nconnections_max = 9\n[log]\nformat = \"json\"\n";
+    std::fs::write(&config, format!("{aliases}{fixed}")).expect("a file");
+    daemon.signal(Signal::HUP);
+    let keys = "[listen] connections_max, [log] format";
+    expect_notice(
+        &notify,
+        &format!("STATUS=reloaded; waits for a restart: {keys}"),
+    )
+    .await;
+    origin.push(Step::Answer(origin::billed(1)));
+    let body = chat("x").replace("auto", "gpt-4o");
+    let mut app = daemon.connect().await;
+    app.send(request("POST", "/v1/chat/completions", &[], &body))
+        .await;
+    assert_eq!(app.answer().await.status, 200);
+    let sent = origin.received().pop().expect("a request");
+    assert!(
+        !String::from_utf8_lossy(&sent.body).contains("gpt-4o"),
+        "the alias is in force"
+    );
+    let status = daemon.admin_page("/api/status").await.text();
+    let wanted = r#""waits_for_restart":["[listen] connections_max","[log] format"]"#;
+    assert!(status.contains(wanted), "{status}");
+    reloads(&daemon, "bursar_config_keys_waiting_for_restart 2").await;
+
+    std::fs::write(&config, aliases).expect("a file");
+    daemon.signal(Signal::HUP);
+    expect_notice(&notify, "STATUS=").await;
+    reloads(&daemon, "bursar_config_keys_waiting_for_restart 0").await;
+    daemon.terminate().await;
+}
+
 async fn reloads(daemon: &Daemon, line: &str) {
     eventually(line, || async {
         let page = daemon.admin_page("/metrics").await;

@@ -15,7 +15,9 @@ use crate::support::daemon::{Daemon, command};
 use crate::support::{eventually, source};
 
 const SERVICE: &str = "systemd/bursar.service";
-const SOCKET: &str = "systemd/bursar.socket";
+
+/// The folders of the system's units and of a user's own, and where each has its configuration and key.
+const HOMES: [(&str, &str); 2] = [("systemd", "/etc/bursar"), ("systemd/user", "%E/bursar")];
 
 /// Each directive's values in their order, below its section.
 fn directives(unit: &str) -> BTreeMap<String, Vec<String>> {
@@ -34,12 +36,16 @@ fn directives(unit: &str) -> BTreeMap<String, Vec<String>> {
     found
 }
 
-/// The names of all units in `systemd/`.
-fn units() -> Vec<String> {
-    let folder = std::fs::read_dir(source::root().join("systemd")).expect("units");
-    let names = folder.map(|entry| entry.expect("an entry").file_name());
+/// The paths of all units in a folder.
+fn units(folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(source::root().join(folder)).expect("units");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
     let names = names.map(|name| name.into_string().expect("a UTF-8 name"));
-    let units: Vec<String> = names.filter(|name| !name.ends_with(".sysusers")).collect();
+    let is_unit = |name: &String| name.ends_with(".service") || name.ends_with(".socket");
+    let units: Vec<String> = names
+        .filter(is_unit)
+        .map(|name| format!("{folder}/{name}"))
+        .collect();
     assert!(units.len() >= 2, "{units:?}");
     units
 }
@@ -56,20 +62,22 @@ fn only<'a>(unit: &'a BTreeMap<String, Vec<String>>, name: &str) -> Option<&'a s
 /// then on. `RestartSteps=` would be an alternative, but systemd 252 does not have it.
 #[test]
 fn a_service_that_fails_is_started_again_for_ever_and_its_sockets_stay() {
-    let service = directives(SERVICE);
-    assert_eq!(only(&service, "Unit StartLimitIntervalSec"), Some("0"));
-    assert_eq!(only(&service, "Unit StartLimitBurst"), None);
-    assert_eq!(only(&service, "own Restart"), Some("on-failure"));
-    let pause = only(&service, "own RestartSec").expect("a pause");
-    let pause: u32 = pause.parse().expect("seconds");
-    assert!(pause >= 5, "{pause} s");
-    // A failure that is not followed by a restart would be followed by the next connection's start, at
-    // once and without end, where a socket unit is active.
-    assert_eq!(only(&service, "own RestartPreventExitStatus"), None);
-    let socket = directives(SOCKET);
-    assert_eq!(only(&socket, "own TriggerLimitIntervalSec"), Some("0"));
-    for binds in ["Unit BindsTo", "Unit Requires", "Unit PartOf"] {
-        assert_eq!(only(&socket, binds), None);
+    for (folder, _) in HOMES {
+        let service = directives(&format!("{folder}/bursar.service"));
+        assert_eq!(only(&service, "Unit StartLimitIntervalSec"), Some("0"));
+        assert_eq!(only(&service, "Unit StartLimitBurst"), None);
+        assert_eq!(only(&service, "own Restart"), Some("on-failure"));
+        let pause = only(&service, "own RestartSec").expect("a pause");
+        let pause: u32 = pause.parse().expect("seconds");
+        assert!(pause >= 5, "{pause} s");
+        // A failure that is not followed by a restart would be followed by the next connection's start, at
+        // once and without end, where a socket unit is active.
+        assert_eq!(only(&service, "own RestartPreventExitStatus"), None);
+        let socket = directives(&format!("{folder}/bursar.socket"));
+        assert_eq!(only(&socket, "own TriggerLimitIntervalSec"), Some("0"));
+        for binds in ["Unit BindsTo", "Unit Requires", "Unit PartOf"] {
+            assert_eq!(only(&socket, binds), None);
+        }
     }
 }
 
@@ -77,90 +85,79 @@ fn a_service_that_fails_is_started_again_for_ever_and_its_sockets_stay() {
 /// names the file that is missing.
 #[test]
 fn no_unit_comes_up_before_there_is_a_key() {
-    let key = directives(SERVICE);
-    let key = only(&key, "own LoadCredential").expect("the key");
-    let (_, key) = key.split_once(':').expect("a file");
-    for unit in units() {
-        let found = directives(&format!("systemd/{unit}"));
-        assert_eq!(
-            only(&found, "Unit ConditionPathExists"),
-            Some(key),
-            "{unit}"
-        );
-    }
-}
-
-/// What `make install` puts into a tree `make uninstall` takes out again, but for the configuration.
-#[test]
-fn an_uninstall_leaves_the_configuration_alone() {
-    let folder = tempfile::tempdir().expect("a directory");
-    let (built, tree) = (folder.path().join("built"), folder.path().join("tree"));
-    std::fs::create_dir_all(built.join("release")).expect("a directory");
-    let program = built.join("release/bursar");
-    std::fs::write(&program, "#!/bin/sh\n").expect("a program");
-    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a mode");
-    let make = |goal: &str| {
-        let made = std::process::Command::new("make")
-            .args(["--silent", goal])
-            .arg(format!("TARGET={}", built.display()))
-            .arg(format!("DESTDIR={}", tree.display()))
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .env_remove("MAKEFLAGS")
-            .output()
-            .expect("make");
-        let said = String::from_utf8_lossy(&made.stderr).into_owned();
-        assert!(!said.contains("error"), "{said}");
-        let mut found = Vec::new();
-        let mut left = vec![tree.clone()];
-        while let Some(directory) = left.pop() {
-            for entry in std::fs::read_dir(directory).expect("a directory") {
-                let path = entry.expect("an entry").path();
-                if path.is_dir() {
-                    left.push(path);
-                } else {
-                    let inside = path.strip_prefix(&tree).expect("below the tree");
-                    found.push(inside.display().to_string());
-                }
-            }
+    for (folder, home) in HOMES {
+        let key = format!("{home}/api-key");
+        for unit in units(folder) {
+            let found = directives(&unit);
+            let waits_for = only(&found, "Unit ConditionPathExists");
+            assert_eq!(waits_for, Some(&*key), "{unit}");
         }
-        found.sort();
-        found
-    };
-    let units = units().into_iter();
-    let mut installed = vec![
-        "etc/bursar/config.toml".to_owned(),
-        "usr/bin/bursar".to_owned(),
-        "usr/lib/sysusers.d/bursar.conf".to_owned(),
-    ];
-    installed.extend(units.map(|name| format!("usr/lib/systemd/system/{name}")));
-    installed.sort();
-    assert_eq!(make("install"), installed);
-    assert_eq!(make("uninstall"), ["etc/bursar/config.toml"]);
+    }
+    let credential = directives(SERVICE);
+    let credential = only(&credential, "own LoadCredential").expect("the key");
+    assert_eq!(credential, "api-key:/etc/bursar/api-key");
 }
 
-/// The variable that names the config for start and reload.
-fn configured(service: &BTreeMap<String, Vec<String>>) -> &str {
+/// A user's systemd can neither mount nor drop what root has, so the rest of the system's hardening is all there is.
+#[test]
+fn a_users_own_unit_forbids_what_the_systems_forbids_without_a_namespace() {
+    let (system, own) = (
+        directives(SERVICE),
+        directives("systemd/user/bursar.service"),
+    );
+    for name in [
+        "NoNewPrivileges",
+        "RestrictAddressFamilies",
+        "RestrictNamespaces",
+        "RestrictRealtime",
+        "RestrictSUIDSGID",
+        "LockPersonality",
+        "MemoryDenyWriteExecute",
+        "SystemCallArchitectures",
+        "SystemCallFilter",
+        "SystemCallErrorNumber",
+        "UnsetEnvironment",
+        "UMask",
+        "LimitCORE",
+        "MemoryMax",
+        "MemorySwapMax",
+        "TasksMax",
+        "WatchdogSec",
+        "TimeoutStartSec",
+        "TimeoutStopSec",
+    ] {
+        let name = format!("own {name}");
+        assert!(system.contains_key(&name), "{name}");
+        assert_eq!(system.get(&name), own.get(&name), "{name}");
+    }
+    // Before systemd 254 a user's is below $XDG_CONFIG_HOME, where `bursar run` has no ledger.
+    assert_eq!(only(&own, "own StateDirectory"), None);
+}
+
+/// The variable that names the config for start and reload, and the path.
+fn configured(service: &BTreeMap<String, Vec<String>>) -> (&str, &str) {
     let set = only(service, "own Environment").expect("the config's path");
-    let (name, path) = set.split_once('=').expect("a variable");
-    assert_eq!(path, "/etc/bursar/config.toml");
-    name
+    set.split_once('=').expect("a variable")
 }
 
 /// Start and reload take the file from one variable, so a drop-in that names another file names it
 /// to both.
 #[test]
 fn a_reload_looks_at_the_file_that_the_service_was_started_with() {
-    let service = directives(SERVICE);
-    assert_eq!(configured(&service), "BURSAR_CONFIG");
-    let start = only(&service, "own ExecStart").expect("a start");
-    for line in [start]
-        .into_iter()
-        .chain(service["own ExecReload"].iter().map(String::as_str))
-    {
-        assert!(
-            !line.contains("--config") && !line.contains("BURSAR_"),
-            "{line}"
-        );
+    for (folder, home) in HOMES {
+        let service = directives(&format!("{folder}/bursar.service"));
+        let file = format!("{home}/config.toml");
+        assert_eq!(configured(&service), ("BURSAR_CONFIG", &*file));
+        let start = only(&service, "own ExecStart").expect("a start");
+        for line in [start]
+            .into_iter()
+            .chain(service["own ExecReload"].iter().map(String::as_str))
+        {
+            assert!(
+                !line.contains("--config") && !line.contains("BURSAR_"),
+                "{line}"
+            );
+        }
     }
 }
 
@@ -193,7 +190,7 @@ async fn reload(daemon: &Daemon, config: &Path, credentials: &Path, state: &Path
         runs.env_clear().env("MAINPID", &pid);
         runs.env("CREDENTIALS_DIRECTORY", "/nowhere");
         runs.env("STATE_DIRECTORY", state);
-        runs.env(configured(&service), config);
+        runs.env(configured(&service).0, config);
         let output = runs.output().await.expect("it ends");
         let failed = !output.status.success();
         last = Some(output);
@@ -224,7 +221,7 @@ async fn a_reload_with_a_bad_file_fails_with_the_reason_and_is_no_signal() {
     let words: Vec<&str> = start.split_whitespace().skip(1).collect();
     let mut run = command(&words);
     run.env_remove("BURSAR_API_KEY");
-    run.env(configured(&service), &config);
+    run.env(configured(&service).0, &config);
     run.envs(environment.iter().copied()).stderr(Stdio::null());
     let daemon = Daemon::launched(run).await.expect("it went on");
 

@@ -20,6 +20,7 @@ const RANKS: [&[&str]; 9] = [
         "calendar",
         "screen",
         "places",
+        "release",
         "generated",
     ],
     &["protocol"],

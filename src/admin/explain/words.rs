@@ -78,12 +78,12 @@ fn replayed(view: &EntryView, family: &[EntryView]) -> String {
     let bearer = others().find(|other| !other.state.adds().is_zero());
     match bearer {
         Some(other) => format!(
-            "The service bills a key once, and this key's {} stands on entry {}: this one adds 0.",
+            "The service bills a key once, and this key's {} is on entry {}: this one adds 0.",
             other.state.adds(),
             other.id
         ),
         None => {
-            "The service bills a key once, and this key's amount stands on another entry, which is \
+            "The service bills a key once, and this key's amount is on another entry, which is \
                  not in the journal any more: this one adds 0."
                 .to_owned()
         }
@@ -157,7 +157,7 @@ fn reconciled(view: &EntryView, billed: MicroUsd) -> String {
 }
 
 fn evidence_of_key(entry: EntryId) -> String {
-    format!("A later answer under the same key reported the amount; it stands on entry {entry}.")
+    format!("A later answer under the same key reported the amount; it is on entry {entry}.")
 }
 
 /// What could still bring the amount; `None` when it is known.
@@ -183,7 +183,7 @@ pub fn what_would_settle(view: &EntryView) -> Option<&'static str> {
 pub const fn odd(kind: Anomaly) -> &'static str {
     match kind {
         Anomaly::ConflictingAmounts => {
-            "The answer reported two different amounts; the first one stands."
+            "The answer reported two different amounts; the first one counts."
         }
         Anomaly::SecondAmountForKey => {
             "A second, different amount came for a key that was billed already; it is not added."

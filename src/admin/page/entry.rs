@@ -57,7 +57,7 @@ pub fn missing() -> String {
     begin(&mut html, "No such entry");
     html.paragraph(
         "muted",
-        "The ledger has no entry of this id. Free requests make none, and what retention took away is only in the sums.",
+        "The ledger has no entry with this id. Free requests have none, and entries that retention removed are only in the sums.",
     );
     html.line("</main>");
     html.finish()

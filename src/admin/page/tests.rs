@@ -72,8 +72,8 @@ fn page(figures: Result<&PageFigures, &str>, totals: Option<&Totals>) -> String 
         traffic: TrafficStatus {
             waiting: 5,
             at_service: 4,
-            in_flight_limit: 4,
-            per_minute_limit: 0,
+            in_flight_limit: Some(4),
+            per_minute_limit: None,
             held_back_by: vec!["balance".to_owned()],
         },
         ledger: LedgerStatus {

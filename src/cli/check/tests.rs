@@ -39,9 +39,11 @@ fn what_is_printed_is_the_configuration_in_force_without_its_key() {
     fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
     let config = load(&file);
 
-    let printed = effective(&config);
+    let printed = effective(&config, &KeyPlace::File(key.clone()));
 
     assert!(!printed.contains(KEY));
+    let place = format!("# the key is from {}, and is not shown\n", key.display());
+    assert!(printed.contains(&place), "{printed}");
     assert!(printed.contains("service_name = \"acme\""), "{printed}");
     let again = folder.path().join("again.toml");
     fs::write(&again, &printed).unwrap();

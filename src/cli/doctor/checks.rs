@@ -8,6 +8,7 @@ use super::facts::{Configuration, Daemon, Facts, StateDirectory};
 use super::ports::Port;
 use super::service::{Clocks, ServiceProbe};
 use super::unit::{ServiceUnit, Units};
+use crate::calendar;
 use crate::cli::cells::counted;
 use crate::config::{BaseUrl, ListenAddr};
 use crate::ledger::entry::AttemptEnd;
@@ -54,7 +55,7 @@ pub struct DoctorCheck {
     judge: fn(&Facts) -> CheckVerdict,
 }
 
-pub const CHECKS: [DoctorCheck; 13] = [
+pub const CHECKS: [DoctorCheck; 14] = [
     DoctorCheck {
         name: "daemon",
         what: "a daemon that has the ledger answers, and is not stopping",
@@ -102,6 +103,12 @@ pub const CHECKS: [DoctorCheck; 13] = [
         what: "the service takes the organization's key, by one free GET; nothing is bought",
         remedy: "`bursar key set` (with sudo for the system service) checks another one and writes it",
         judge: key,
+    },
+    DoctorCheck {
+        name: "balance",
+        what: "no paid request got 402 (empty balance) since one last succeeded; nothing is bought",
+        remedy: "pay in at the service: within 5 s of the next paid request bursar knows whether it is enough",
+        judge: balance,
     },
     DoctorCheck {
         name: "clock",
@@ -352,6 +359,36 @@ fn key(facts: &Facts) -> CheckVerdict {
             CheckVerdict::Skip(format!("not known: {why}"))
         }
     }
+}
+
+/// What the ledger's newest attempts say, and what the running daemon saw since its start.
+fn balance(facts: &Facts) -> CheckVerdict {
+    let empty =
+        |at: &str| CheckVerdict::Fail(format!("the service said it is empty (402), at {at}"));
+    if let Daemon::Runs(status, _) = &facts.daemon
+        && let Some(at) = &status.key.balance_empty
+    {
+        return empty(at);
+    }
+    let entries = match &facts.entries {
+        Ok(entries) => entries,
+        Err(why) => return CheckVerdict::Skip(why.clone()),
+    };
+    let attempts = entries.iter().rev().flat_map(|entry| {
+        let attempts = entry.attempts.iter().rev();
+        attempts.map(|attempt| (entry.at_ms, attempt))
+    });
+    for (at_ms, attempt) in attempts {
+        match (attempt.end, attempt.status) {
+            (_, Some(402)) => return empty(&calendar::rfc3339(at_ms).unwrap_or_default()),
+            (AttemptEnd::Answered, _) => {
+                let at = calendar::rfc3339(at_ms).unwrap_or_default();
+                return CheckVerdict::Pass(format!("a paid request succeeded at {at}"));
+            }
+            _ => {}
+        }
+    }
+    CheckVerdict::Skip("no paid request has shown it yet".to_owned())
 }
 
 fn clock(facts: &Facts) -> CheckVerdict {

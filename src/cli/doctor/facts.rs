@@ -21,12 +21,11 @@ use crate::admin::documents::StatusDocument;
 use crate::cli::client::Client;
 use crate::cli::daemon::{Question, ask};
 use crate::cli::error::CliError;
-use crate::cli::key::UNITS_KEY;
-use crate::cli::locate::{SYSTEM_STATE_DIR, SourceArgs};
+use crate::cli::locate::{SYSTEM_STATE_DIR, SourceArgs, UNITS_KEY, with_units_key};
 use crate::cli::source::Source;
 use crate::clock::SystemClock;
 use crate::config::{
-    ApiKey, BaseUrl, Config, ConfigErrors, Env, KeyPlace, ListenAddr, Overrides, Whereabouts,
+    ApiKey, BaseUrl, Config, ConfigErrors, Env, ListenAddr, Overrides, Whereabouts,
 };
 use crate::ledger::query::{EntryView, Filter};
 use crate::ledger::state_dir::Directory;
@@ -268,13 +267,7 @@ impl Facts {
 impl Configured {
     fn read(asked: &DoctorSources<'_>) -> Self {
         let env = Env::from_process();
-        let mut overrides = asked.overrides.clone();
-        // The system service has its key by its unit, which root may read.
-        let units_key = Path::new(UNITS_KEY);
-        let has_none = matches!(Config::key_place(&overrides, &env), Ok(KeyPlace::Nowhere));
-        if has_none && access(units_key, Access::READ_OK).is_ok() {
-            overrides.api_key_file = Some(units_key.to_owned());
-        }
+        let overrides = with_units_key(asked.overrides.clone(), &env, Path::new(UNITS_KEY));
         let whereabouts = Whereabouts::find(&overrides, &env);
         let with_key = Config::load(&overrides, &env);
         let config = match (&with_key, ApiKey::from_text(NO_KEY)) {

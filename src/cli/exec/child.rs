@@ -101,7 +101,7 @@ impl Child {
     ) -> Result<Self, CliError> {
         let passed = Passed::catch()?;
         let [program, arguments @ ..] = command else {
-            return Err(CliError::usage("a command is wanted behind --"));
+            return Err(CliError::usage("a command is needed after --"));
         };
         let mut command = Command::new(program);
         command.args(arguments).envs(surroundings.variables());

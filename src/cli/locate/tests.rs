@@ -145,3 +145,29 @@ fn the_name_of_this_machine_is_taken_as_its_address() {
         assert!(error.to_string().contains("--admin"), "{error}");
     }
 }
+
+/// As `sudo bursar check` and `sudo bursar doctor` see it. What the person named is never replaced, not even by a file
+/// that is there.
+#[test]
+fn where_nothing_names_a_key_it_is_that_of_the_system_service_if_it_may_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (there, missing) = (folder.path().join("api-key"), folder.path().join("missing"));
+    std::fs::write(&there, "k").unwrap();
+    let named = folder.path().join("named");
+    let home = folder.path().to_str().unwrap();
+    let bare = Env::from_pairs([("HOME", home)]);
+    let variable = Env::from_pairs([("HOME", home), ("BURSAR_API_KEY", "k")]);
+    let flag = Overrides {
+        api_key_file: Some(named.clone()),
+        ..Overrides::default()
+    };
+    for (overrides, env, units_key, wanted) in [
+        (Overrides::default(), &bare, &there, Some(&there)),
+        (Overrides::default(), &bare, &missing, None),
+        (Overrides::default(), &variable, &there, None),
+        (flag, &bare, &there, Some(&named)),
+    ] {
+        let found = with_units_key(overrides, env, units_key);
+        assert_eq!(found.api_key_file.as_ref(), wanted);
+    }
+}

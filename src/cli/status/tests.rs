@@ -3,7 +3,7 @@
 use clap::Parser;
 
 use super::*;
-use crate::admin::documents::{LedgerStatus, sample};
+use crate::admin::documents::{KeyStatus, LedgerStatus, sample};
 use crate::caps::FrozenView;
 
 /// What is wrong with a daemon.
@@ -50,10 +50,14 @@ fn daemon() -> StatusDocument {
 #[test]
 fn each_trouble_of_a_daemon_stands_on_the_screen_and_in_the_line() {
     let troubles: [(Trouble, &str, &str); 4] = [
-        (|_| {}, "nothing holds requests back", "$0.000000 today"),
+        (
+            |_| {},
+            "held back   nothing that bursar knows of",
+            "$0.000000 today",
+        ),
         (
             |daemon| daemon.traffic.held_back_by = vec!["balance".to_owned()],
-            "the balance is empty; one request at a time probes it",
+            "held back   the balance is empty (402); one request at a time probes it",
             "$0.000000 today, held back: balance",
         ),
         (
@@ -81,6 +85,83 @@ fn each_trouble_of_a_daemon_stands_on_the_screen_and_in_the_line() {
             assert!(line.chars().count() <= 80, "{line}");
         }
     }
+}
+
+/// Of a key that no answer spoke of nothing is said but that.
+#[test]
+fn the_screen_says_whether_the_key_was_accepted_and_when_last() {
+    let at = |minute: u8| Some(format!("2026-01-31T12:{minute:02}:00.000Z"));
+    let rows = [
+        (KeyStatus::default(), "the key was not used yet"),
+        (
+            KeyStatus {
+                answered: at(5),
+                ..KeyStatus::default()
+            },
+            "no answer has shown yet whether the service accepts it; the last one came at 2026-01-31 12:05:00",
+        ),
+        (
+            KeyStatus {
+                answered: at(5),
+                accepted: at(4),
+                ..KeyStatus::default()
+            },
+            "accepted by the service, last at 2026-01-31 12:04:00",
+        ),
+        (
+            KeyStatus {
+                accepted: at(4),
+                refused: at(5),
+                ..KeyStatus::default()
+            },
+            "refused by the service at 2026-01-31 12:05:00; accepted last at 2026-01-31 12:04:00",
+        ),
+        (
+            KeyStatus {
+                accepted: at(4),
+                balance_empty: at(4),
+                ..KeyStatus::default()
+            },
+            "last at 2026-01-31 12:04:00; the balance was empty at 2026-01-31 12:04:00",
+        ),
+    ];
+    for (key, wanted) in rows {
+        let daemon = StatusDocument { key, ..daemon() };
+        let text = screen(Some(daemon)).text(None, &TimeZone::UTC, &Look::unlimited());
+        let line = text.lines().find(|line| line.starts_with("key "));
+        assert!(line.is_some_and(|line| line.contains(wanted)), "{text}");
+    }
+}
+
+#[test]
+fn everything_that_holds_requests_back_is_named_in_one_place() {
+    let mut daemon = daemon();
+    daemon.draining = true;
+    daemon.ledger.writable = false;
+    daemon.traffic.held_back_by = vec!["key".to_owned(), "upstream".to_owned()];
+    daemon.traffic.waiting = 2;
+    daemon.traffic.at_service = 4;
+    daemon.traffic.in_flight_limit = Some(4);
+    daemon.waits_for_restart = vec!["[log] format".to_owned()];
+    let mut screen = screen(Some(daemon));
+    screen.caps.frozen = vec![FrozenView {
+        app: Some("nightly".to_owned()),
+        since_ms: 0,
+        by: "user 0".to_owned(),
+    }];
+    let text = screen.text(None, &TimeZone::UTC, &Look::unlimited());
+    let line = text.lines().find(|line| line.starts_with("held back "));
+    assert_eq!(
+        line.unwrap_or_default(),
+        "held back   the service refuses the key (401); one request at a time probes it; the service cannot be \
+         reached; one request at a time probes it; bursar is stopping; the ledger cannot be written; all 4 places at \
+         the service are taken; nightly is frozen"
+    );
+    assert!(
+        text.contains("RESTART     [log] format: changed in the file"),
+        "{text}"
+    );
+    assert!(text.contains("(4 at once, no limit a minute)"), "{text}");
 }
 
 #[test]

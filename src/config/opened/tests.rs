@@ -17,7 +17,7 @@ fn what_is_no_file_is_refused_by_its_kind_and_not_waited_for() {
     mkfifoat(CWD, &fifo, Mode::RUSR | Mode::WUSR).unwrap();
     assert_eq!(
         refusal(&fifo),
-        "it is a named pipe (FIFO), and reading it may wait for ever; a file is wanted, or a command's \
+        "it is a named pipe (FIFO), and reading it may wait for ever; give a file, or a command's \
          output: <(COMMAND)"
     );
     assert!(refusal(directory.path()).starts_with("it is a directory; "));

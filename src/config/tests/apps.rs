@@ -105,7 +105,7 @@ fn a_token_file_is_judged_as_the_keys_is() {
             "short",
             "is shorter than 32 characters and could be guessed",
         ),
-        ("slip", "has a slip in it: its checksum differs"),
+        ("slip", "is mistyped: its checksum does not match"),
         ("twin", "the app \"a\" has the same token"),
     ];
     for (name, part) in table {

@@ -28,7 +28,7 @@ fn each_mistake_is_one_clear_line() {
         (
             "service_name = \"x\"\n",
             &[
-                "config.toml:4: [upstream] service_name is unknown here; service_name stands above all tables",
+                "config.toml:4: [upstream] service_name is unknown here; service_name belongs above all tables",
             ],
         ),
         (
@@ -52,7 +52,7 @@ fn each_mistake_is_one_clear_line() {
         (
             "api_key = \"sk-test-0123456789abcdef\"\n",
             &[
-                "config.toml:4: [upstream] api_key is unknown: the key itself never stands in this file; put it into a file of its own and name that in [upstream] api_key_file",
+                "config.toml:4: [upstream] api_key is unknown: the key itself is never written in this file; put it into a file of its own and name that in [upstream] api_key_file",
             ],
         ),
         (
@@ -188,7 +188,7 @@ fn each_mistake_is_one_clear_line() {
         (
             "ca_file = \"~/ca.pem\"\nextra_routes = [\"/v1/x\"]\n",
             &[
-                "config.toml:4: [upstream] ca_file: \"~/ca.pem\": ~ and $ stand for nothing here; write the whole path",
+                "config.toml:4: [upstream] ca_file: \"~/ca.pem\": ~ and $ are not expanded here; write the whole path",
                 "config.toml:5: [upstream] extra_routes: \"/v1/x\" is not \"METHOD /path\", such as \"POST /v1/x\"",
             ],
         ),
@@ -207,7 +207,7 @@ fn each_mistake_is_one_clear_line() {
         (
             "[models]\naliases = { a = \"*\" }\n",
             &[
-                "config.toml:5: [models] aliases: \"a\" = \"*\": \"*\" stands for asked-for models only",
+                "config.toml:5: [models] aliases: \"a\" = \"*\": \"*\" is for the model that is asked for, not for the one that is sent",
             ],
         ),
         // No TOML.

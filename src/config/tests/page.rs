@@ -12,8 +12,8 @@ every mistake in it, and prints the values in force.
 
 bursar takes the first file of these: `--config FILE`, `$BURSAR_CONFIG`, `$XDG_CONFIG_HOME/bursar/config.toml` (without the
 variable `~/.config/bursar/config.toml`), `/etc/bursar/config.toml`. Flags win over environment variables, those over the
-file. A reload (SIGHUP, `systemctl reload bursar`) reads the file again; a key that is marked **restart** cannot change
-then.
+file. A reload (SIGHUP, `systemctl reload bursar`) reads the file again; a key that is marked **restart** waits for the
+next start, and `bursar status` names it until then.
 ";
 
 /// A comment and the setting below it.

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use crate::ledger::entry::InDoubt;
 pub use crate::ledger::fold::effect::Effect;
 use crate::ledger::sums::Globals;
-pub use crate::ledger::sums::{Compared, LineKey, LineSums, MicroUsdSum, ReceiptKind, Standing};
+pub use crate::ledger::sums::{
+    Compared, HeldSums, LineKey, LineSums, MicroUsdSum, ReceiptKind, Standing,
+};
 use crate::protocol::Operation;
 
 /// The whole ledger in sums. Cheap to clone by its `Arc`.

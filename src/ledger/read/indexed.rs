@@ -148,7 +148,7 @@ fn ask_index(
         Err(NoAnswer::Ledger(error)) => Err(error),
         Err(NoAnswer::Index(IndexError::Unfit)) => Ok(None),
         Err(NoAnswer::Index(error)) => {
-            tracing::error!(%error, "the index is damaged; the journal answers, and the next start makes it anew");
+            tracing::error!(%error, "the index is damaged; the journal answers, and the next start rebuilds it");
             index.doubt();
             Ok(None)
         }

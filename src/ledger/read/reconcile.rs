@@ -1,11 +1,13 @@
 //! The ledger's sum held against a figure of the service: how far apart they are, and how much of that
 //! what the ledger knows not to know can explain.
 //!
-//! How it is decided. The service's figure may be higher by entries in doubt, unreported or in flight;
-//! each is taken for at most the dearest answer of its operation in the window, and for any amount where
-//! no price of that operation is known; entries in doubt under one key are one purchase. It may be higher by amounts that contradicted another one, by
-//! what a damaged journal lost (any amount), and by entries just outside the window. It may be lower by
-//! entries just inside. What is left beyond all of this is not explained.
+//! How it is decided. The service's figure may be higher by entries in doubt or in flight; each is taken for at most
+//! the dearest answer of its operation in the window, and for any amount where no price of that operation is known;
+//! entries in doubt under one key are one purchase. It may be higher by unreported entries, by any amount: a price is
+//! missing where the service gives none (a streamed agent turn), and the priced answers of the operation are others.
+//! It may be higher by amounts that contradicted another one, by what a damaged journal lost (any amount), and by
+//! entries just outside the window. It may be lower by entries just inside. What is left beyond all of this is not
+//! explained; what rests on something without a bound is an amount of its own.
 //!
 //! Promise: integers only; an explanation is a bound, never added to a sum of billed money (rule I12).
 
@@ -81,6 +83,9 @@ pub struct Comparison {
     /// outside bursar when the service is higher, counted by bursar alone when it is lower. 0 when it
     /// is explained.
     pub unexplained: MicroUsdSum,
+    /// What is left when the reasons with a bound have come to their most, where only reasons without one are left to
+    /// explain it. 0 where it is not explained.
+    pub unbounded: MicroUsdSum,
     /// Both sides, whatever the difference is.
     pub reasons: Vec<Reason>,
 }
@@ -95,13 +100,15 @@ pub fn compare(service: MicroUsdSum, window: &Period) -> Comparison {
         (Side::Lower, ledger.get() - service.get())
     };
     let on_side = reasons.iter().filter(|reason| reason.service_is == side);
-    let explained = on_side.fold(Ceiling::AtMost(MicroUsdSum::default()), |sum, reason| {
-        sum.plus(reason.bound)
-    });
-    let left = match explained {
-        Ceiling::Any => 0,
-        Ceiling::AtMost(most) => apart.saturating_sub(most.get()),
-    };
+    let (mut most, mut is_open) = (MicroUsdSum::default(), false);
+    for reason in on_side {
+        match reason.bound {
+            Ceiling::AtMost(more) => most.merge(more),
+            Ceiling::Any => is_open = true,
+        }
+    }
+    let beyond = apart.saturating_sub(most.get());
+    let (left, unbounded) = if is_open { (0, beyond) } else { (beyond, 0) };
     let conclusion = match (apart, left) {
         (0, _) => Conclusion::Equal,
         (_, 0) => Conclusion::Explained,
@@ -117,6 +124,7 @@ pub fn compare(service: MicroUsdSum, window: &Period) -> Comparison {
         },
         conclusion,
         unexplained: MicroUsdSum::from_micro_usd(left),
+        unbounded: MicroUsdSum::from_micro_usd(unbounded),
         reasons,
     }
 }
@@ -125,13 +133,13 @@ fn reasons(window: &Period) -> Vec<Reason> {
     let mut reasons = Vec::new();
     for ((unknown, operation), count) in &window.unknown {
         let bound = match window.dearest.get(operation) {
-            Some(dearest) => {
+            Some(dearest) if *unknown != Unknown::Unreported => {
                 let same = window.same_purchase.get(&(*unknown, *operation));
                 let purchases = count.saturating_sub(same.copied().unwrap_or(0));
                 let most = u128::from(dearest.get()).saturating_mul(u128::from(purchases));
                 Ceiling::AtMost(MicroUsdSum::from_micro_usd(most))
             }
-            None => Ceiling::Any,
+            _ => Ceiling::Any,
         };
         let (kind, detail) = match unknown {
             Unknown::InDoubt(reason) => (Kind::InDoubt, format!("{reason}, {operation}")),
@@ -194,18 +202,6 @@ fn reasons(window: &Period) -> Vec<Reason> {
 }
 
 // === impl Ceiling ===
-
-impl Ceiling {
-    fn plus(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::AtMost(mut sum), Self::AtMost(more)) => {
-                sum.merge(more);
-                Self::AtMost(sum)
-            }
-            _ => Self::Any,
-        }
-    }
-}
 
 impl From<Option<MicroUsdSum>> for Ceiling {
     fn from(most: Option<MicroUsdSum>) -> Self {

@@ -248,7 +248,7 @@ fn begin_rebuild(
 ) -> Result<Rebuild, LedgerError> {
     tracing::warn!(
         last_seq = next_seq.saturating_sub(1),
-        "the totals and the index are made anew from the journal while requests are served; until \
+        "the totals and the index are rebuilt from the journal while requests are served; until \
          then they are not on /metrics, and the journal answers questions"
     );
     let directory = state.child("journal")?;

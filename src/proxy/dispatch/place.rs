@@ -3,12 +3,15 @@
 //!
 //! Promise: a place is given back as soon as the attempt is over at the service; each answer is heard once.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::StatusCode;
 use pingora::http::ResponseHeader;
 
 use super::words::refusal_of;
 use crate::config::BaseUrl;
+use crate::proxy::key_record::KeyRecord;
 use crate::proxy::limits::breaker::Pass;
 use crate::proxy::limits::queue::adaptive_limits::Busy;
 use crate::proxy::limits::queue::{Drained, UpstreamSlot};
@@ -25,16 +28,23 @@ pub struct UpstreamPlace {
     /// its price.
     slot: Option<UpstreamSlot>,
     pass: Pass,
+    key_record: Arc<KeyRecord>,
     is_metered: bool,
 }
 
 // === impl UpstreamPlace ===
 
 impl UpstreamPlace {
-    pub fn new(slot: Option<UpstreamSlot>, pass: Pass, is_metered: bool) -> Self {
+    pub fn new(
+        slot: Option<UpstreamSlot>,
+        pass: Pass,
+        key_record: Arc<KeyRecord>,
+        is_metered: bool,
+    ) -> Self {
         Self {
             slot,
             pass,
+            key_record,
             is_metered,
         }
     }
@@ -86,6 +96,7 @@ impl UpstreamPlace {
     pub fn heard(&mut self, answering: &Answering) {
         let status = answering.head.status;
         self.pass.reached();
+        self.key_record.heard(status, self.is_metered);
         if self.is_metered {
             self.pass.answered(status);
         }

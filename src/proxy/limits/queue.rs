@@ -164,7 +164,7 @@ impl Queue {
         });
         let (ticket, wakes) = match (entered, answer) {
             (Entered::Goes(no), _) => {
-                self.metrics.traffic.waited(Duration::ZERO);
+                self.metrics.waited(app, Duration::ZERO);
                 return Ok((self.slot(no), Duration::ZERO));
             }
             (Entered::Waits(_), Some(answer)) => answer,
@@ -188,7 +188,7 @@ impl Queue {
         let waited = self.clock.monotonic().saturating_sub(since);
         match decided {
             Ok(slot) => {
-                self.metrics.traffic.waited(waited);
+                self.metrics.waited(app, waited);
                 Ok((slot, waited))
             }
             Err(NotNow::Closed) => Err(Unserved::Closed),

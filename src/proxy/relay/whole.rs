@@ -266,7 +266,7 @@ fn account_hint(status: StatusCode) -> Option<&'static str> {
              own. Whoever runs bursar can set another one (`bursar key set`).",
         ),
         StatusCode::PAYMENT_REQUIRED => Some(
-            "The service said this of the organization's balance; it is no cap of bursar's. It is \
+            "The service said this of the organization's balance; it is not a cap of bursar's. It is \
              topped up in the service's dashboard.",
         ),
         _ => None,

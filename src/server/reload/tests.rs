@@ -49,3 +49,40 @@ fn what_it_can_change_needs_no_restart() {
 
     assert!(running.keys_needing_restart(&new).is_empty());
 }
+
+/// Each key that is marked in config.toml stays as the process runs with it, and every other takes effect.
+#[test]
+fn a_reload_takes_what_it_can_and_keeps_what_takes_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = config(folder.path(), "");
+    let new = config(
+        folder.path(),
+        "[listen]\nproxy = [\"127.0.0.1:9001\"]\nadmin = [\"127.0.0.1:9002\"]\nconnections_max = 7\nshutdown_timeout_s = 7\n\
+         [ledger]\nstate_dir = \"elsewhere\"\ndurability = \"process\"\non_failure = \"serve\"\nretention_days = 7\n\
+         [log]\nformat = \"json\"\nlevel = \"debug\"\n[retry]\nattempts = 5\n",
+    );
+    let keys = running.keys_needing_restart(&new);
+    let marked = include_str!("../../../config.toml")
+        .lines()
+        .filter(|line| line.ends_with("Restart only."));
+    assert_eq!(keys.len(), marked.count(), "{keys:?}");
+
+    let kept = new.clone().keeping(&running);
+
+    assert!(running.keys_needing_restart(&kept).is_empty());
+    assert_eq!(kept.ledger, running.ledger);
+    assert_eq!(kept.log.format, running.log.format);
+    let listen = crate::config::Listen {
+        shutdown_timeout: new.listen.shutdown_timeout,
+        ..running.listen.clone()
+    };
+    assert_eq!(kept.listen, listen);
+    assert_eq!((kept.retry, kept.log.level), (new.retry, new.log.level));
+    assert!(
+        kept.in_force().contains("attempts = 5"),
+        "{}",
+        kept.in_force()
+    );
+    // The next reload of the same file names the same keys again.
+    assert_eq!(kept.keys_needing_restart(&new), keys);
+}

@@ -81,7 +81,7 @@ pub fn write(totals: &Totals, apps: &FirstSeen, text: &mut Exposition) {
         (
             "bursar_adopted_retries_total",
             "Entries of retries under the key of their first try, so that they are billed once, over the \
-             whole life of the ledger; one that was refused behind its intent counts too.",
+             whole life of the ledger; one that was refused after its intent was written counts too.",
             sums.adopted,
         ),
         (

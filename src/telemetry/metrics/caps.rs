@@ -21,7 +21,7 @@ const FAMILIES: [CapFamily; 6] = [
         kind: MetricType::Gauge,
         of_app: "bursar_cap_usd",
         of_all: "bursar_total_cap_usd",
-        help: "The most that may be spent in the window of now, in USD",
+        help: "The most that may be spent in the current window, in USD",
         value: |cap| cap.limit.to_usd(),
     },
     CapFamily {

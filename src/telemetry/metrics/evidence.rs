@@ -33,6 +33,8 @@ pub struct Difference {
     pub micro_usd: i128,
     /// The part of it that nothing the ledger knows can explain.
     pub unexplained: MicroUsdSum,
+    /// The part of it that only entries without any bound can explain.
+    pub unbounded: MicroUsdSum,
     /// When the service reported its figure, Unix milliseconds.
     pub at_ms: u64,
 }
@@ -62,7 +64,7 @@ impl EvidenceMetrics {
     pub(super) fn new(families: &Families) -> prometheus::Result<Self> {
         let looks = families.counters(
             "bursar_eval_run_looks_total",
-            "Looks of bursar's own at eval runs whose price is not known yet.",
+            "Requests by which bursar itself asked for the price of eval runs.",
             &["result"],
         )?;
         for result in EVAL_RUN_LOOKS {
@@ -114,6 +116,15 @@ impl EvidenceMetrics {
         );
         if let Some(Difference { unexplained, .. }) = difference {
             family.sample(&[], unexplained.to_usd());
+        }
+        let mut family = text.family(
+            MetricType::Gauge,
+            "bursar_reconcile_unbounded_usd",
+            "The part of the difference that only what nothing bounds can explain, in USD: unreported entries, an \
+             operation without any price, damaged lines.",
+        );
+        if let Some(Difference { unbounded, .. }) = difference {
+            family.sample(&[], unbounded.to_usd());
         }
         let mut family = text.family(
             MetricType::Gauge,

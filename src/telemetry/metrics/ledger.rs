@@ -107,7 +107,7 @@ pub(super) fn write_health(health: &LedgerHealth, text: &mut Exposition) {
     text.family(
         MetricType::Counter,
         "bursar_index_rebuilds_total",
-        "Indexes rebuilt from the journal because the one found was not believed.",
+        "Indexes rebuilt from the journal because the one that was found could not be trusted.",
     )
     .sample(&[], health.index_rebuilds);
     text.family(

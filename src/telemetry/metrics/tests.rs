@@ -224,6 +224,7 @@ fn every_event_has_its_counter() {
     metrics.evidence.differs(Difference {
         micro_usd: -1_000_001,
         unexplained: MicroUsdSum::from_micro_usd(1_000_000),
+        unbounded: MicroUsdSum::from_micro_usd(2_000_000),
         at_ms: 1_700_000_000_250,
     });
     let _in_flight = metrics.in_flight();
@@ -252,7 +253,9 @@ fn every_event_has_its_counter() {
         "bursar_reconciliations_total{result=\"failed\"} 0",
         "bursar_reconcile_difference_usd -1.000001",
         "bursar_reconcile_unexplained_usd 1.000000",
+        "bursar_reconcile_unbounded_usd 2.000000",
         "bursar_reconcile_timestamp_seconds 1700000000.250",
+        "bursar_config_keys_waiting_for_restart 0",
         "bursar_inflight_requests 1",
         "bursar_ledger_writable 1",
     ] {
@@ -275,7 +278,7 @@ fn histograms_have_the_buckets_that_dashboards_ask_for() {
 
     metrics.request("agent", TURN, 200, &times);
     metrics.journal_commit(Duration::from_micros(300));
-    metrics.traffic.waited(Duration::from_secs(45));
+    metrics.waited("agent", Duration::from_secs(45));
     let text = metrics.render(&Totals::default(), &healthy()).unwrap();
 
     let long = "0.05 0.1 0.25 0.5 1 2 5 10 30 60 120 300 600 +Inf";

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use prometheus::{Histogram, IntGauge};
+use prometheus::{HistogramVec, IntGauge};
 
 use super::families::{Families, LONG_BUCKETS};
 use crate::protocol::closed_set;
@@ -29,10 +29,9 @@ closed_set! {
 pub struct Traffic {
     pub waiting: i64,
     pub in_flight: i64,
-    /// 0: bursar sets no limit.
-    pub in_flight_limit: i64,
-    /// 0: bursar sets no limit.
-    pub per_minute_limit: i64,
+    /// `None`, here and in the next: bursar sets no limit.
+    pub in_flight_limit: Option<i64>,
+    pub per_minute_limit: Option<i64>,
     /// What requests are held back for.
     pub breaking: Vec<&'static str>,
 }
@@ -40,7 +39,7 @@ pub struct Traffic {
 #[derive(Debug)]
 pub struct TrafficMetrics {
     depth: IntGauge,
-    wait: Histogram,
+    wait: HistogramVec,
     in_flight: IntGauge,
     in_flight_limit: OptionalLimit,
     per_minute_limit: OptionalLimit,
@@ -89,9 +88,10 @@ impl TrafficMetrics {
                 "bursar_queue_depth",
                 "Requests that wait for a place at the service.",
             )?,
-            wait: families.histogram(
+            wait: families.histograms(
                 "bursar_queue_wait_seconds",
                 "How long attempts waited for a place at the service; most of them not at all.",
+                &["app"],
                 &LONG_BUCKETS,
             )?,
             in_flight: families.gauge(
@@ -108,9 +108,11 @@ impl TrafficMetrics {
         })
     }
 
-    /// An attempt got its place after this time.
-    pub fn waited(&self, waited: Duration) {
-        self.wait.observe(waited.as_secs_f64());
+    /// An attempt of this app, one of those with a label of their own, got its place after this time.
+    pub(super) fn waited(&self, app: &str, waited: Duration) {
+        if let Ok(wait) = self.wait.get_metric_with_label_values(&[app]) {
+            wait.observe(waited.as_secs_f64());
+        }
     }
 
     /// The queue now; `None`: no limit.
@@ -161,8 +163,8 @@ impl TrafficMetrics {
         Traffic {
             waiting: self.depth.get(),
             in_flight: self.in_flight.get(),
-            in_flight_limit: self.in_flight_limit.get().unwrap_or(0),
-            per_minute_limit: self.per_minute_limit.get().unwrap_or(0),
+            in_flight_limit: self.in_flight_limit.get(),
+            per_minute_limit: self.per_minute_limit.get(),
             breaking: Breaking::ALL
                 .iter()
                 .zip(&self.breaker)

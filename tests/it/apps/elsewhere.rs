@@ -77,6 +77,7 @@ async fn adding_the_first_app_says_what_it_cuts_off_and_what_to_paste() {
         "[listen]",
         "anonymous = true",
         "token_missing",
+        "this is the first app",
         &format!("\nexport OPENAI_BASE_URL=http://{}/v1\n", daemon.proxy),
         "\nexport OPENAI_API_KEY=",
     ] {
@@ -86,7 +87,7 @@ async fn adding_the_first_app_says_what_it_cuts_off_and_what_to_paste() {
     assert!(!words.contains(token.trim_end()), "a token in two places");
     let second = place.app(&["add", "team"]).await;
     assert!(
-        !said(&second).contains("until now"),
+        !said(&second).contains("first app"),
         "nothing was cut off: {}",
         said(&second)
     );

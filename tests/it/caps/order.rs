@@ -255,6 +255,21 @@ async fn a_raise_is_taken_back_by_an_order_or_an_edit_and_says_what_else_holds()
     daemon.kill().await;
     place.does(&undo, &config).await;
     limit(50).await;
+    let json = place
+        .does(&[&raise[..], &["--json"]].concat(), &config)
+        .await;
+    let raised: Value = serde_json::from_str(&json).expect("one object");
+    assert_eq!(raised["order"], "raise", "{raised}");
+    assert_eq!(raised["app"], Value::Null);
+    assert_eq!(
+        (&raised["period"], &raised["limit_micro_usd"]),
+        (&"day".into(), &200.into())
+    );
+    assert_eq!(
+        (&raised["in_force"], &raised["caps"][0]["limit_micro_usd"]),
+        (&false.into(), &200.into())
+    );
+    place.does(&undo, &config).await;
     let none = place
         .output_of(&["caps", "raise", "all", "hour", "--undo"], &config)
         .await;
@@ -272,7 +287,7 @@ async fn a_raise_is_taken_back_by_an_order_or_an_edit_and_says_what_else_holds()
         .output_of(&["caps", "raise", "all", "day", "--to-usd", "-1"], &config)
         .await;
     let said = String::from_utf8_lossy(&negative.stderr).into_owned();
-    assert!(said.contains("dollars from 0 on"), "{said}");
+    assert!(said.contains("dollars, 0 or more"), "{said}");
 
     // With and without a daemon, a raise that a tighter cap makes useless says so.
     let mut text = std::fs::read_to_string(&config).expect("a config");

@@ -25,7 +25,12 @@ async fn ask(bursar: &Bursar, prompt: &str, headers: &[(&str, &str)]) -> Answer 
 #[tokio::test]
 async fn an_empty_balance_is_asked_about_once_in_five_seconds() {
     let rows = [
-        (402, "balance_empty", "balance", "it is no cap of bursar's"),
+        (
+            402,
+            "balance_empty",
+            "balance",
+            "it is not a cap of bursar's",
+        ),
         (401, "upstream_refused_key", "key", "which bursar holds"),
     ];
     for (status, code, cause, whose) in rows {

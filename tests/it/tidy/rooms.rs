@@ -13,7 +13,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "src/proxy",
         &[
-            &["quoted", "refuse", "life"],
+            &["quoted", "refuse", "life", "key_record"],
             &["purchase"],
             &["hops", "downstream"],
             &["upstream"],
@@ -108,6 +108,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
                 "sandbox",
                 "shell_files",
                 "spend",
+                "version",
             ],
             &["caps", "demo", "doctor", "export"],
             &["ledger", "status"],

@@ -6,7 +6,7 @@ Promise: an app changes its base URL and nothing else.
 import asyncio
 import json
 
-from harness import eventually
+from harness import eventually, http
 from requests_of_apps import CHAT, PROMPT, WEATHER
 
 
@@ -97,6 +97,19 @@ def test_the_receipt_is_in_reach_of_the_app(door, client):
     [entry] = door.entries()
     assert raw.headers["X-Bursar-Entry"] == entry["id"]
     assert int(raw.headers["X-Service-Billed"]) == entry["billed_micro_usd"] > 0
+
+
+def test_the_price_of_a_stream_is_read_by_its_entry(door, client):
+    """As docs/apps.md has it: without a wait, for the entry is written before the stream ends."""
+    raw = client.chat.completions.with_raw_response.create(model="auto", messages=PROMPT, stream=True)
+    for chunk in raw.parse():
+        assert chunk.id
+    entry = raw.headers["X-Bursar-Entry"]
+    [receipt] = http("GET", f"{door.admin}/api/receipts?id={entry}")["receipts"]
+
+    [debit] = door.sandbox.books()["debits"]
+    assert receipt["billed_micro_usd"] == debit["amount_micro_usd"] > 0
+    assert receipt["state"] == "settled"
 
 
 def test_the_models_list_has_the_one_model(client):

@@ -29,6 +29,12 @@ fn stream(first_byte_ms: u64) -> EntryView {
     }))
 }
 
+fn refused_for_balance() -> EntryView {
+    sample::entry(&json!({
+        "attempts": [{"end": "refused", "status": 402, "wait_ms": 0, "took_ms": 5}],
+    }))
+}
+
 fn status() -> StatusDocument {
     StatusDocument {
         version: "0.1.0".to_owned(),
@@ -109,7 +115,7 @@ fn where_all_is_well_every_check_passes() {
 
 #[test]
 fn each_thing_that_is_wrong_fails_its_check_and_no_other() {
-    let table: [(&str, Change, &str); 25] = [
+    let table: [(&str, Change, &str); 27] = [
         (
             "daemon",
             |facts| change_status(facts, |status| status.draining = true),
@@ -196,6 +202,20 @@ fn each_thing_that_is_wrong_fails_its_check_and_no_other() {
                 })
             },
             "holds paid requests back",
+        ),
+        (
+            "balance",
+            |facts| {
+                change_status(facts, |status| {
+                    status.key.balance_empty = Some("2026-05-08T12:00:00.000Z".to_owned())
+                })
+            },
+            "empty (402), at 2026-05-08T12:00:00.000Z",
+        ),
+        (
+            "balance",
+            |facts| facts.entries = Ok(vec![stream(100), refused_for_balance()]),
+            "empty (402), at ",
         ),
         (
             "clock",
@@ -391,4 +411,26 @@ fn a_stream_is_judged_from_its_own_beginning_and_only_where_it_was_one() {
     let mut short = stream(2900);
     short.attempts[0].took_ms = 1999;
     assert_eq!(judged(&short), None);
+}
+
+/// Beside a daemon and without one, also after a restart: the ledger remembers.
+#[test]
+fn an_empty_balance_counts_until_a_paid_request_succeeds() {
+    let verdict_of = |entries: Vec<EntryView>| {
+        let facts = Facts {
+            daemon: Daemon::None,
+            entries: Ok(entries),
+            ..sound()
+        };
+        verdict("balance", &facts)
+    };
+    let rows = [
+        (vec![], CheckVerdict::SKIP),
+        (vec![stream(1), refused_for_balance()], CheckVerdict::FAIL),
+        (vec![refused_for_balance(), stream(1)], CheckVerdict::PASS),
+    ];
+    for (entries, wanted) in rows {
+        let verdict = verdict_of(entries);
+        assert_eq!(verdict.word(), wanted, "{verdict:?}");
+    }
 }

@@ -84,6 +84,13 @@ fn what_is_not_known_explains_up_to_its_bound_and_on_its_side_only() {
             0,
         ),
         ("and lower", agent, 900, Unexplained, 100),
+        (
+            "an unreported one beside priced ones of its operation",
+            chat(Unknown::Unreported, 1),
+            9_000_000,
+            Explained,
+            0,
+        ),
         ("a second amount", odd.clone(), 1030, Explained, 0),
         ("a second amount and more", odd, 1031, Unexplained, 1),
         ("damage", damaged.clone(), 9_000_000, Explained, 0),
@@ -98,6 +105,35 @@ fn what_is_not_known_explains_up_to_its_bound_and_on_its_side_only() {
         assert_eq!(compared.conclusion, conclusion, "{name}");
         assert_eq!(compared.unexplained, sum(unexplained), "{name}");
         assert_eq!(compared.difference, i128::from(service) - 1000, "{name}");
+    }
+}
+
+/// What only entries without a price can explain is an amount of its own, and never "not explained".
+#[test]
+fn what_rests_on_unreported_entries_alone_is_an_amount_beside_the_verdict() {
+    let unreported = ((Unknown::Unreported, Operation::Chat), 3);
+    let crash = ((Unknown::InDoubt(InDoubt::Crash), Operation::Chat), 1);
+    let window = |unknown: &[((Unknown, Operation), u64)]| Period {
+        unknown: unknown.iter().copied().collect(),
+        ..known()
+    };
+    let rows = [
+        (window(&[]), 1040, 40, 0),
+        (window(&[crash]), 1040, 0, 0),
+        (window(&[crash]), 1140, 40, 0),
+        (window(&[crash, unreported]), 1040, 0, 0),
+        (window(&[crash, unreported]), 1140, 0, 40),
+        (window(&[unreported]), 1040, 0, 40),
+        (window(&[unreported]), 960, 40, 0),
+    ];
+    for (window, service, unexplained, unbounded) in rows {
+        let compared = compare(sum(service), &window);
+        let found = (compared.unexplained, compared.unbounded);
+        assert_eq!(
+            found,
+            (sum(unexplained), sum(unbounded)),
+            "{service}: {window:?}"
+        );
     }
 }
 

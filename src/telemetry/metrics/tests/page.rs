@@ -18,7 +18,7 @@ Written from the code (`src/telemetry/metrics.rs` and the files beside it) by `m
 is. [grafana/](../grafana/README.md) has a dashboard, alerts and a scrape configuration, and
 [runbook.md](runbook.md) says what to do when one fires.
 
-* **Money** is an exact decimal of the ledger's integers. What is counted \"over the whole life of the ledger\" is asked of
+* **Money** is an exact decimal of the ledger's integers. What is counted \"over the whole life of the ledger\" is read from
   the ledger at each scrape: it survives restarts, upgrades and kills, so `sum(bursar_billed_usd_total)` is the
   ledger's sum, to the micro-dollar. All other counters begin at 0 with the process, as `rate()` and `increase()` expect.
 * **While a long journal is added up** after a start, the ledger's families are absent, not lower; see `/readyz`.
@@ -33,14 +33,14 @@ is. [grafana/](../grafana/README.md) has a dashboard, alerts and a scrape config
 
 ## Labels
 
-A label means the same wherever it stands.
+A label means the same in every metric.
 
 | label | meaning |
 |---|---|
 ";
 
 /// The one meaning of each label.
-const LABELS: [(&str, &str); 19] = [
+const LABELS: [(&str, &str); 22] = [
     (
         "app",
         "the app's name, for 64 apps; `other`: further ones, and what is refused before its app is known",
@@ -68,7 +68,7 @@ const LABELS: [(&str, &str); 19] = [
     ("reason", "why"),
     ("cause", "what the breaker holds requests back for"),
     ("phase", "how far the answer was when its app left"),
-    ("source", "where the price stood"),
+    ("source", "where the price was found"),
     ("kind", "what contradicts what"),
     ("type", "`input` or `output` tokens"),
     (
@@ -85,6 +85,12 @@ const LABELS: [(&str, &str); 19] = [
     ),
     ("period", "a cap's window: `hour`, `day` or `month`"),
     ("version", "bursar's version"),
+    (
+        "commit",
+        "that it was built from; empty where the build did not know it",
+    ),
+    ("rustc", "the compiler's version"),
+    ("sandbox", "whether the sandbox is in the program"),
     ("route_version", "the service's route version"),
 ];
 
@@ -216,11 +222,13 @@ fn everything() -> String {
     let mut dropped = Dropped::default();
     dropped.add("top_k");
     metrics.translated(Dialect::Messages, &dropped);
+    metrics.waited("agent", Duration::ZERO);
     metrics.route_version("r-1");
     metrics.traffic.show(0, 0, Some(8), Some(120));
     metrics.evidence.differs(Difference {
         micro_usd: 0,
         unexplained: MicroUsdSum::default(),
+        unbounded: MicroUsdSum::default(),
         at_ms: 1,
     });
     let mut row = billed(5);

@@ -157,17 +157,17 @@ async fn what_cannot_be_set_says_why_and_changes_nothing() {
             (
                 &["set", "nightly", "--cap-day-usd", "-1"],
                 2,
-                &["dollars from 0 on", "or none"],
+                &["dollars, 0 or more", "or none"],
             ),
             (
                 &["set", "nightly", "--cap-day-usd", "much"],
                 2,
-                &["dollars from 0 on"],
+                &["dollars, 0 or more"],
             ),
             (
                 &["add", "more", "--cap-day-usd", "-1"],
                 2,
-                &["dollars from 0 on"],
+                &["dollars, 0 or more"],
             ),
         ] {
             let output = place.app(&[arguments, &with_config].concat()).await;
