@@ -11,7 +11,7 @@ install uninstall install-user uninstall-user: export TARGET := $(TARGET)
 export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build release lint fmt docs tidy-report test test-all torture faults defences fuzz bench bench-quick bench-compare bench-baseline bench-ledger soak install uninstall install-user uninstall-user deb tarball container test-package test-release test-page clean-tools
+.PHONY: help demo build release lint fmt docs tidy-report test test-all torture faults defences fuzz bench bench-quick bench-compare bench-baseline bench-ledger soak install uninstall install-user uninstall-user deb tarball container test-clients test-package test-release test-page clean-tools
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ tidy-report: ## lines, files, circles of files, type names that stand twice
 test: ## everything CI runs: layout, clippy, Rust tests, systemd unit, OpenAI SDKs, promtool
 	@scripts/test.sh
 
-test-all: ## test, with the slow tests, the page in Chromium, a real Prometheus, reference scorers, the supply chain, the demos of a release build and the packages
+test-all: ## test, with the slow tests, the real client programs, the page in Chromium, a real Prometheus, reference scorers, the supply chain, the demos of a release build and the packages
 	@scripts/setup-native.sh
 	@scripts/deny.sh
 	cargo build --workspace --locked --release
@@ -119,8 +119,12 @@ test-package: ## the packages in a booted systemd: install, use, upgrade, remove
 test-release: ## the tarball in an empty directory and on Debian 11, `cargo install`, the container image
 	@scripts/test-release.sh
 
+test-clients: ## Codex, Claude Code and the other programs of docs/clients.md, through bursar on the sandbox (root)
+	@scripts/setup-native.sh
+	@scripts/test-clients.sh
+
 test-page: ## the status page in Chromium, with axe-core; screenshots in .cache/page
 	@scripts/test-page.sh
 
-clean-tools: ## remove what the set-up put below .cache, tests/sdk/node and tests/browser
-	rm -rf .cache tests/sdk/node/node_modules tests/browser/node_modules
+clean-tools: ## remove what the set-up put below .cache, tests/sdk/node, tests/clients and tests/browser
+	rm -rf .cache tests/sdk/node/node_modules tests/clients/node_modules tests/browser/node_modules

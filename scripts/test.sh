@@ -7,7 +7,7 @@
 #
 # RUNNER=cargo takes cargo's own test runner even where nextest is installed.
 # IGNORED=1 runs the slow tests too, the previous major of the Python SDK, the scorers against reference
-# implementations, and the FOCUS export against its validator (`make test-all`).
+# implementations, the FOCUS export against its validator, and the real client programs (`make test-all`).
 
 . "$(dirname "$0")/lib.sh"
 
@@ -62,6 +62,7 @@ step sdk-python "$CACHE/sdk-python/bin/python" -m pytest tests/sdk/python || tru
 [ -z "${IGNORED:-}" ] || step sdk-python-openai2 "$CACHE/sdk-python-openai2/bin/python" -m pytest tests/sdk/python || true
 [ -z "${IGNORED:-}" ] || step reference scripts/test-reference.sh || true
 [ -z "${IGNORED:-}" ] || step focus scripts/test-focus.sh || true
+[ -z "${IGNORED:-}" ] || step clients scripts/test-clients.sh || true
 [ -z "${IGNORED:-}" ] || step schemathesis scripts/test-schemathesis.sh || true
 [ -z "${IGNORED:-}" ] || step page scripts/test-page.sh || true
 [ -z "${IGNORED:-}" ] || step prometheus scripts/test-prometheus.sh || true

@@ -5,7 +5,7 @@
 //! that closes the pipe is no mistake.
 //!
 //! This file reads the line and hands it to its command. Below it, lowest first: `client` `look` < `table` <
-//! `error` < `output` `daemon` `runtime` < `csv` < `entry_csv` `focus` `arguments` `source` (what a command reads) < `locate` (which daemon or
+//! `error` < `output` `daemon` `runtime` < `csv` < `clients` `entry_csv` `focus` `arguments` `source` (what a command reads) < `locate` (which daemon or
 //! directory) < the commands.
 
 pub mod app;
@@ -13,6 +13,7 @@ pub mod arguments;
 pub mod caps;
 pub mod check;
 pub mod client;
+pub mod clients;
 pub mod compact;
 pub mod csv;
 pub mod daemon;
@@ -108,13 +109,15 @@ enum Command {
     Key(key::Args),
     /// Run a command that spends as an app, up to a limit, and print what it cost
     Exec(exec::Args),
+    /// Run a known program, such as codex or claude, that spends through bursar, and print what it cost
+    Launch(exec::LaunchArgs),
     /// Show the running daemon on one screen
     Status(status::StatusArgs),
     /// Show live what each app spends, the queue, and the last receipts
     Top(top::Args),
     /// Print spend and trouble in one line, for a prompt or a status bar
     Line(status::LineArgs),
-    /// Print the lines that let a shell's programs spend through bursar: eval "$(bursar env)"
+    /// Print what a shell sets so that its programs, or one known CLIENT, spend through bursar: eval "$(bursar env)"
     Env(status::EnvArgs),
     /// Show what was spent, by app, day and more
     Spend(spend::Args),
@@ -177,6 +180,7 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
         Some(Command::App(args)) => app::app(&args),
         Some(Command::Key(args)) => key::key(&args),
         Some(Command::Exec(args)) => exec::exec(&args),
+        Some(Command::Launch(args)) => exec::launch(&args),
         Some(Command::Status(args)) => status::status(&args),
         Some(Command::Top(args)) => top::top(&args),
         Some(Command::Line(args)) => status::line(&args),

@@ -7,6 +7,7 @@
 //! after it hides a debit that the books show.
 
 use crate::{clock::Clock, connection::CutKind, spec};
+use bursar_models::{draft::Draft, tools::ToolCall};
 use http::HeaderValue;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,9 @@ pub struct RequestPattern {
     pub stream: Option<bool>,
     /// A text anywhere in the body.
     pub body_contains: Option<String>,
+    /// The turn of a conversation: 1 and how many assistant messages its `messages` hold. A client's repeat
+    /// of a turn is the same turn.
+    pub turn: Option<u64>,
     pub idempotency_key: Option<String>,
 }
 
@@ -63,6 +67,10 @@ pub struct Fault {
     pub empty_balance: bool,
     /// Closes the connection without reading on: nothing ran.
     pub cut_before_work: bool,
+
+    // --- the work of a chat request, which is billed like any ---
+    /// The answer in the place of what a model would write.
+    pub answer: Option<FixedAnswer>,
 
     // --- time, by the sandbox's clock ---
     /// Delay before an instead-of-the-work answer, or length of the work before the head.
@@ -110,6 +118,37 @@ pub struct Fault {
     // --- a deploy ---
     /// The stage (`validated`, `allocating`, `loading`, `warming`, `health_check`) that fails.
     pub deploy_fails_at: Option<String>,
+}
+
+/// What a chat request is answered with, whatever it asked; no form is checked. One that has neither words
+/// nor calls is an answer without content.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FixedAnswer {
+    pub content: Option<String>,
+    pub tool_calls: Vec<FixedCall>,
+    /// Default `tool_calls` where there are some, else `stop`.
+    pub finish_reason: Option<FixedEnd>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FixedCall {
+    pub name: String,
+    /// A JSON value, or the arguments' text as it is.
+    #[serde(default)]
+    pub arguments: Value,
+    /// Default: one of its own for each answer.
+    #[serde(default)]
+    pub id: Option<String>,
+}
+
+/// An end that is not the answer's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FixedEnd {
+    Length,
+    ContentFilter,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -276,7 +315,21 @@ impl RequestPattern {
             && self
                 .stream
                 .is_none_or(|wanted| wanted == asks_for_stream(seen.body))
+            && self
+                .turn
+                .is_none_or(|wanted| turn(seen.body) == Some(wanted))
     }
+}
+
+/// 1 and how many assistant messages the body's conversation holds; `None` of a body without one.
+fn turn(body: &[u8]) -> Option<u64> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let messages = body.get("messages")?.as_array()?;
+    let assistant = Some(&Value::from("assistant"));
+    let said = messages
+        .iter()
+        .filter(|message| message.get("role") == assistant);
+    u64::try_from(said.count()).ok()?.checked_add(1)
 }
 
 /// Whether the body asks for a stream.
@@ -323,6 +376,34 @@ impl Fault {
         match self.receipt.get(&field) {
             Some(text) => text.clone(),
             None => Some(value),
+        }
+    }
+}
+
+// === impl FixedAnswer ===
+
+impl FixedAnswer {
+    /// As if a model had written it; `run` tells the calls of two answers apart.
+    pub fn draft(&self, run: u64) -> Draft {
+        let calls = self.tool_calls.iter().enumerate();
+        let calls = calls.map(|(at, call)| ToolCall {
+            id: call
+                .id
+                .clone()
+                .unwrap_or_else(|| format!("call_fixed_{run}_{at}")),
+            name: call.name.clone(),
+            arguments: match &call.arguments {
+                Value::String(text) => text.clone(),
+                Value::Null => "{}".to_owned(),
+                value => value.to_string(),
+            },
+        });
+        Draft {
+            content: self.content.clone(),
+            tool_calls: calls.collect(),
+            cut_by_length: self.finish_reason == Some(FixedEnd::Length),
+            filtered: self.finish_reason == Some(FixedEnd::ContentFilter),
+            logprobs: None,
         }
     }
 }

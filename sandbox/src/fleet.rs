@@ -18,6 +18,7 @@ pub use answer::Completion;
 use crate::{
     clock::Clock,
     error::ServiceError,
+    fault::FixedAnswer,
     models::{
         self, Dice, Draft, Lane, Opening, Pinned, Served, ServedBy, Tier, Turn, Usage,
         request::ChatRequest, roster::FrontierModel,
@@ -98,13 +99,7 @@ impl Fleet {
         let dice = self.dice();
         let turn = match models::open(request, lane, pinned)? {
             Opening::Turn(turn) => turn,
-            Opening::Clarification(served) => {
-                return Ok(Routed {
-                    category: None,
-                    escalated: false,
-                    answer: Completion::Whole(served),
-                });
-            }
+            Opening::Clarification(served) => return Ok(Routed::clarification(served)),
         };
         let category = turn.plan.category;
         let frontier = self.servers.auto_frontier();
@@ -160,6 +155,32 @@ impl Fleet {
             }
             Err(error) => Err(error.service_error(lane)),
         }
+    }
+
+    /// An answer that a fault rule has fixed: not checked against the bar, and priced as the specialist's whose
+    /// the request would have been.
+    pub fn fixed(
+        &self,
+        request: &ChatRequest,
+        lane: Lane,
+        pinned: Pinned,
+        answer: &FixedAnswer,
+    ) -> Result<Routed, ServiceError> {
+        let turn = match models::open(request, lane, pinned)? {
+            Opening::Turn(turn) => turn,
+            Opening::Clarification(served) => return Ok(Routed::clarification(served)),
+        };
+        let category = turn.plan.category;
+        let priced = Priced {
+            served_by: ServedBy::Specialist,
+            specialist: Some(category),
+            escalated: false,
+            price: self.servers.specialist(category).price,
+            list_price: self.servers.auto_frontier().price,
+        };
+        let draft = answer.draft(self.dice().run);
+        let usage = turn.count(&draft);
+        priced.whole(category, draft, usage)
     }
 
     /// The end of a relayed answer, and the part of it that is still to be sent.

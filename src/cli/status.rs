@@ -17,6 +17,7 @@ use super::arguments::{Form, FormArgs};
 use super::caps;
 use super::cells::{counted, state, tail};
 use super::client::Client;
+use super::clients::known_client;
 use super::csv;
 use super::daemon::{Question, ask};
 use super::error::CliError;
@@ -59,6 +60,9 @@ pub struct LineArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct EnvArgs {
+    /// Program that spends, such as codex or claude: its own variables, and what else it needs
+    #[arg(value_name = "CLIENT")]
+    client: Option<String>,
     /// File that holds an app's token; the printed line reads it, and no token is printed
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -122,6 +126,7 @@ pub fn line(args: &LineArgs) -> Result<(), CliError> {
 }
 
 pub fn env(args: &EnvArgs) -> Result<(), CliError> {
+    let client = args.client.as_deref().map(known_client).transpose()?;
     let daemon: StatusDocument = block_on(async {
         match args.source.find_trusted().await? {
             Some(client) if args.token_file.is_some() && is_port(&client) => {
@@ -139,28 +144,39 @@ pub fn env(args: &EnvArgs) -> Result<(), CliError> {
             )),
         }
     })?;
-    let Some(url) = base_url(&daemon) else {
+    let Some(root) = root_url(&daemon) else {
         return Err(CliError::Failed(format!(
             "the daemon listens on {} alone, which no variable of a client names",
             daemon.proxy.join(", ")
         )));
     };
-    say(format_args!("export OPENAI_BASE_URL={url}"))?;
-    match (&args.token_file, daemon.anonymous) {
+    let token = match (&args.token_file, daemon.anonymous) {
         (Some(file), _) => {
             let file = file.display().to_string().replace('\'', "'\\''");
-            say(format_args!("export OPENAI_API_KEY=\"$(cat '{file}')\""))
+            Some(format!("\"$(cat '{file}')\""))
         }
         // Clients refuse to start without one.
-        (None, true) => say("export OPENAI_API_KEY=none"),
-        (None, false) => {
-            remark(
-                "bursar: callers need a token: `bursar app add NAME >FILE` makes one, and \
-                 `bursar env --token-file FILE` names it",
-            );
-            Ok(())
+        (None, true) => Some("none".to_owned()),
+        (None, false) => None,
+    };
+    match client {
+        Some(client) => say(client.shell(&root, token.as_deref()))?,
+        None => {
+            say(format_args!("export OPENAI_BASE_URL={root}/v1"))?;
+            if let Some(token) = &token {
+                say(format_args!("export OPENAI_API_KEY={token}"))?;
+            }
         }
     }
+    if token.is_none() {
+        let client = client.map(|client| format!(" {}", client.name));
+        remark(format_args!(
+            "bursar: callers need a token: `bursar app add NAME >FILE` makes one, and `bursar env{} --token-file FILE` \
+             names it",
+            client.unwrap_or_default()
+        ));
+    }
+    Ok(())
 }
 
 fn is_port(client: &Client) -> bool {
@@ -183,12 +199,17 @@ pub fn today(by: Vec<GroupBy>, now_ms: u64, zone: &TimeZone) -> SpendQuestion {
 
 /// The first address that a client can be given. It is written anew from what was read: a shell runs this, and what
 /// answered at a port may be no daemon.
-fn base_url(daemon: &StatusDocument) -> Option<String> {
+fn root_url(daemon: &StatusDocument) -> Option<String> {
     let proxy = daemon.proxy.iter();
     let proxy: Vec<ListenAddr> = proxy
         .filter_map(|address| ListenAddr::parse(address).ok())
         .collect();
-    runs::base_url(&proxy).map(|url| format!("{url}/v1"))
+    runs::base_url(&proxy)
+}
+
+/// The same as a client of OpenAI's kind takes it.
+fn base_url(daemon: &StatusDocument) -> Option<String> {
+    root_url(daemon).map(|url| format!("{url}/v1"))
 }
 
 // === impl StatusScreen ===

@@ -3,6 +3,7 @@
 //! The children are Python programs of the standard library alone. They write a line and wait for one
 //! where the test has to do something between.
 
+mod launch;
 mod restart;
 mod signals;
 

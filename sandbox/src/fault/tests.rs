@@ -64,3 +64,33 @@ fn a_misspelt_fault_is_refused() {
 
     assert!(serde_json::from_value::<FaultRule>(rule).is_err());
 }
+
+#[test]
+fn a_rule_for_a_turn_meets_the_turn_of_the_conversation_and_its_repeats() {
+    let rule = json!({"match": {"turn": 2}, "times": 0, "fault": {"status": 503}});
+    let faults = Faults::new(vec![serde_json::from_value(rule).unwrap()]);
+    let met = |body: &str| {
+        let seen = RequestFacts {
+            method: "POST",
+            path: "/agent/v1/chat/completions",
+            body: body.as_bytes(),
+            idempotency_key: None,
+        };
+        faults.take(&seen).status.is_some()
+    };
+    let user = r#"{"role":"user","content":"x"}"#;
+    let assistant = r#"{"role":"assistant","content":"y"}"#;
+
+    for (messages, wanted) in [
+        (vec![user], false),
+        (vec![user, assistant, user], true),
+        (vec![user, assistant, user], true),
+        (vec![user, assistant, user, assistant, user], false),
+    ] {
+        let body = format!(r#"{{"messages":[{}]}}"#, messages.join(","));
+        assert_eq!(met(&body), wanted, "{body}");
+    }
+    for body in ["", "[]", r#"{"messages":1}"#] {
+        assert!(!met(body), "{body}");
+    }
+}

@@ -86,6 +86,19 @@ pub async fn attempt(
     Ok(Attempt::Whole(reply.draft, usage))
 }
 
+// === impl Routed ===
+
+impl Routed {
+    /// Nothing ran.
+    pub fn clarification(served: Served) -> Self {
+        Self {
+            category: None,
+            escalated: false,
+            answer: Completion::Whole(served),
+        }
+    }
+}
+
 // === impl Priced ===
 
 impl Priced {

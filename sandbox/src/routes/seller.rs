@@ -93,8 +93,14 @@ impl Seller {
             Self::Auto(Lane::Agent) => return turn(state, inbound, request).await,
             Self::Endpoint(deployed) => deployed.admit(state, request)?,
         };
-        let routed = state.fleet.route(request, Lane::Inference, pinned, relay);
-        Ok(routed.await?.answer)
+        let routed = match &inbound.fault.answer {
+            Some(fixed) => state.fleet.fixed(request, Lane::Inference, pinned, fixed),
+            None => {
+                let route = state.fleet.route(request, Lane::Inference, pinned, relay);
+                route.await
+            }
+        };
+        Ok(routed?.answer)
     }
 
     /// Of an endpoint: `cost_per_request_micro_usd`, else the published rate of the alias, whichever model wrote
@@ -209,10 +215,13 @@ async fn turn(
     };
     let pinned = state.pins.route(&pin);
     let relay = request.stream;
-    let routed = state
-        .fleet
-        .route(request, Lane::Agent, pinned, relay)
-        .await?;
+    let routed = match &inbound.fault.answer {
+        Some(fixed) => state.fleet.fixed(request, Lane::Agent, pinned, fixed)?,
+        None => {
+            let route = state.fleet.route(request, Lane::Agent, pinned, relay);
+            route.await?
+        }
+    };
     if let Some(category) = routed.category {
         state.pins.remember(pin, category, routed.escalated);
     }

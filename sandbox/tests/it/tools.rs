@@ -157,3 +157,81 @@ async fn arguments_the_specialist_cannot_make_escalate_and_impossible_ones_are_5
     assert_eq!(none.status, 502);
     assert_eq!(sandbox.debits().await, [reply.billed()]);
 }
+
+// A story of turns, as a test of a program with tools needs it: what is answered stands in the rules.
+#[tokio::test]
+async fn a_fixed_answer_is_given_turn_by_turn_whole_and_streamed_and_billed_by_its_tokens() {
+    let sandbox = Sandbox::start().await;
+    let arguments = json!({"city": "Paris", "odd": [1, null]});
+    let call = json!({"name": "get_weather", "arguments": arguments});
+    sandbox
+        .control(
+            "faults",
+            json!([
+                {"match": {"turn": 1, "body_contains": "\"get_weather\""}, "times": 0,
+                    "fault": {"answer": {"content": "I look.", "tool_calls": [call]}}},
+                {"match": {"turn": 2}, "times": 0,
+                    "fault": {"answer": {"content": "Sun", "finish_reason": "length"}}},
+            ]),
+        )
+        .await;
+
+    for path in [CHAT, AGENT] {
+        let before = sandbox.debits().await.len();
+        let body = with_tools("anything");
+        let first = sandbox.post(path, &[], &body).await.json();
+        let choice = &first["choices"][0];
+        let message = &choice["message"];
+        assert_eq!(choice["finish_reason"], "tool_calls", "{first}");
+        assert_eq!(message["content"], "I look.");
+        // Its form is not the tool's schema: it is given as it stands.
+        let given = message["tool_calls"][0]["function"]["arguments"].as_str();
+        assert_eq!(
+            serde_json::from_str::<Value>(given.unwrap()).unwrap(),
+            arguments
+        );
+
+        let mut messages = body["messages"].as_array().unwrap().clone();
+        messages.push(message.clone());
+        let id = &message["tool_calls"][0]["id"];
+        messages.push(json!({"role": "tool", "tool_call_id": id, "content": "sunny"}));
+        let body = with(
+            with(body, "messages", json!(messages)),
+            "stream",
+            json!(true),
+        );
+        let second = sandbox.post(path, &[], &body).await;
+        let text = second.text();
+        assert!(
+            text.contains("Sun") && text.contains(r#""finish_reason":"length""#),
+            "{text}"
+        );
+
+        // Both are paid for; the second transcript is the longer one.
+        let debits = sandbox.debits().await;
+        assert_eq!(debits.len(), before + 2);
+        assert!(0 < debits[before] && debits[before] < debits[before + 1]);
+    }
+    let other = sandbox.post(AGENT, &[], &ask("hi")).await.json();
+    assert_ne!(other["choices"][0]["message"]["content"], "I look.");
+}
+
+#[tokio::test]
+async fn a_fixed_call_may_be_no_json_and_a_misspelt_one_is_refused() {
+    let sandbox = Sandbox::start().await;
+    let call = json!({"name": "x", "arguments": "{\"cut", "id": "call_1"});
+    sandbox
+        .fault(json!({"answer": {"tool_calls": [call]}}))
+        .await;
+
+    let answer = sandbox.post(AGENT, &[], &ask("hi")).await.json();
+    assert_eq!(
+        answer["choices"][0]["message"]["tool_calls"],
+        json!([{"id": "call_1", "type": "function", "function": {"name": "x", "arguments": "{\"cut"}}])
+    );
+    let wrong = json!({"fault": {"answer": {"text": "x"}}}).to_string();
+    let refused = sandbox
+        .send("POST", "/sandbox/faults", &[], Some(wrong.into_bytes()))
+        .await;
+    assert_eq!(refused.status, 422, "{}", refused.text());
+}

@@ -39,6 +39,8 @@ pub(super) struct Surroundings<'a> {
     pub base_url: String,
     pub token: &'a str,
     pub run: &'a str,
+    /// Variables of the program itself, which win over the common ones.
+    pub more: Vec<(&'static str, String)>,
     /// What is around this process.
     pub env: &'a Env,
 }
@@ -76,6 +78,8 @@ impl Surroundings<'_> {
             let direct = directly(before);
             variables.extend(NO_PROXY.map(|name| (name, direct.clone())));
         }
+        let more = self.more.iter();
+        variables.extend(more.map(|(name, value)| (*name, OsString::from(value))));
         variables
     }
 }

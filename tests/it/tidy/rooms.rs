@@ -91,7 +91,14 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
             &["error"],
             &["daemon", "output", "runtime"],
             &["csv"],
-            &["arguments", "entry_csv", "focus", "source", "whole_file"],
+            &[
+                "arguments",
+                "clients",
+                "entry_csv",
+                "focus",
+                "source",
+                "whole_file",
+            ],
             &["locate"],
             &[
                 "app",

@@ -16,7 +16,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-BURSAR = os.environ.get("BURSAR_BIN", str(Path(__file__).parents[3] / "target/debug/bursar"))
+BURSAR = os.environ.get("BURSAR_BIN", str(Path(__file__).resolve().parents[3] / "target/debug/bursar"))
 API_KEY = "sandbox-key"
 READY_S = 30
 SETTLED_S = 20

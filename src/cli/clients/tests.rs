@@ -1,0 +1,152 @@
+//! The rows' own rules, what a shell is given, and docs/clients.md.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::Path;
+
+use super::*;
+use crate::generated::{cell, must_be};
+
+const ROOT: &str = "http://127.0.0.1:8327";
+
+#[test]
+fn no_token_stands_in_an_argument_or_in_lines_for_a_file() {
+    let secret = "an app's secret";
+    for client in CLIENTS {
+        let lines = client.lines.as_ref().map(|lines| &lines.text);
+        for text in client.arguments.iter().chain(lines) {
+            assert!(!text.contains(TOKEN), "{}: {text}", client.name);
+        }
+        for (name, value) in client.variables {
+            let is_whole = *value == TOKEN || !value.contains(TOKEN);
+            assert!(is_whole, "{} {name}: more than the token", client.name);
+        }
+        let filling = Filling {
+            root: ROOT,
+            token: secret,
+        };
+        let wants = client.variables.iter().any(|(_, value)| *value == TOKEN);
+        let environment = client.environment(filling);
+        assert_eq!(
+            environment.iter().any(|(_, value)| value == secret),
+            wants,
+            "{}",
+            client.name
+        );
+        assert!(wants || client.program.is_none(), "{}", client.name);
+    }
+}
+
+#[test]
+fn every_name_is_there_once_and_an_unknown_one_lists_them() {
+    let names: BTreeSet<&str> = CLIENTS.iter().map(|client| client.name).collect();
+    assert_eq!(names.len(), CLIENTS.len());
+    let error = known_client("emacs").expect_err("no row").to_string();
+    for name in names {
+        assert!(known_client(name).is_ok());
+        assert!(error.contains(name), "{error}");
+    }
+}
+
+#[test]
+fn each_place_is_filled_with_the_address_of_the_daemon() {
+    let root = "http://127.0.0.1:4711";
+    let row = |name| known_client(name).expect("a row");
+    for client in CLIENTS {
+        let text = client.shell(root, Some("none")) + &client.arguments(root).join(" ");
+        for place in [CHAT, AGENT, AGENT_ROOT, TOKEN, "8327"] {
+            assert!(!text.contains(place), "{}: {text}", client.name);
+        }
+    }
+    let claude = row("claude").shell(root, Some("none"));
+    let line = "export ANTHROPIC_BASE_URL=http://127.0.0.1:4711/agent\n";
+    assert!(claude.contains(line), "{claude}");
+    let codex = row("codex").arguments(root).join(" ");
+    let line = "base_url=\"http://127.0.0.1:4711/agent/v1\"";
+    assert!(codex.contains(line), "{codex}");
+}
+
+#[test]
+fn a_shell_gets_the_token_as_it_is_named_or_no_variable_for_it() {
+    let aider = known_client("aider").expect("a row");
+    assert_eq!(
+        aider.shell(ROOT, Some("\"$(cat '/run/token')\"")),
+        "export OPENAI_API_BASE=http://127.0.0.1:8327/v1\n\
+         export OPENAI_API_KEY=\"$(cat '/run/token')\"\n\
+         aider() { command aider --model openai/auto \"$@\"; }"
+    );
+    assert!(!aider.shell(ROOT, None).contains("OPENAI_API_KEY"));
+    // One that is set to nothing keeps out what the shell had.
+    let claude = known_client("claude").expect("a row").shell(ROOT, None);
+    assert!(claude.contains("export ANTHROPIC_API_KEY=''\n"), "{claude}");
+}
+
+#[test]
+fn a_word_of_a_shell_is_one_word_whatever_it_holds() {
+    for (text, wanted) in [
+        ("auto", "auto"),
+        ("http://127.0.0.1:8327/v1", "http://127.0.0.1:8327/v1"),
+        ("", "''"),
+        ("a b", "'a b'"),
+        ("{\"x\":\"$y\"}", "'{\"x\":\"$y\"}'"),
+        ("it's", "'it'\\''s'"),
+    ] {
+        assert_eq!(word(text), wanted);
+    }
+}
+
+/// What stands above the table.
+const HEAD: &str = include_str!("head.md");
+
+/// Version of a package that scripts/test-clients.sh installs.
+fn pinned(registry: &str, package: &str) -> Option<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+    if registry == "npm" {
+        let manifest: serde_json::Value = serde_json::from_str(&read("package.json")).ok()?;
+        return manifest["dependencies"][package]
+            .as_str()
+            .map(str::to_owned);
+    }
+    let files = ["requirements.txt", "requirements-aider.txt"].map(read);
+    let mut lines = files.iter().flat_map(|text| text.lines());
+    lines.find_map(|line| {
+        let version = line.strip_prefix(package)?.strip_prefix("==")?;
+        Some(version.to_owned())
+    })
+}
+
+#[test]
+fn the_page_of_clients_is_what_the_table_says() {
+    let mut page = HEAD.to_owned();
+    for client in CLIENTS {
+        let judged = match client.judged {
+            Judged::Run(registry, package) => {
+                let version = pinned(registry, package);
+                let version = version.unwrap_or_else(|| panic!("tests/clients has no {package}"));
+                format!("{registry}: {package} {version}")
+            }
+            Judged::Not(why) => format!("not run: {why}"),
+        };
+        let launch = client.program.map_or("", |_| "yes");
+        let _ = writeln!(
+            page,
+            "| {} | `{}` | {launch} | {} | {} | {judged} |",
+            client.title,
+            client.name,
+            client.route,
+            cell(client.works)
+        );
+    }
+    page.push_str(
+        "\n## The lines\n\nWhat `bursar env CLIENT --token-file FILE` prints where the daemon listens on its default\n\
+         address. What is behind a `#` goes into the file or the code that is named above it.\n",
+    );
+    for client in CLIENTS {
+        let lines = client.shell(ROOT, Some("\"$(cat 'FILE')\""));
+        if !lines.is_empty() {
+            let _ = write!(page, "\n### {}\n\n```sh\n{lines}\n```\n", client.title);
+        }
+    }
+    must_be("clients.md", &page);
+}
