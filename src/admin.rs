@@ -7,7 +7,7 @@
 //! status page and to an entry's. It is bounded: connections, heads, connection life, queries at once, rows in an answer.
 //!
 //! Lowest first: documents, bodies and the door < `explain` `query` < `failure` `page` < `shared` (what all
-//! connections have) < `reading` < `orders` `overview` `runs` < `change` < `routes` < `schedule` < this file, which
+//! connections have) < `reading` < `line` `orders` `overview` `runs` < `change` < `routes` < `schedule` < this file, which
 //! accepts connections.
 
 mod body;
@@ -17,6 +17,7 @@ pub mod documents;
 mod door;
 pub mod explain;
 mod failure;
+pub mod line;
 mod once;
 pub mod orders;
 mod overview;

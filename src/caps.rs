@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
@@ -33,7 +33,7 @@ pub use self::orders::{Frozen, OrderError, Orders, Raise};
 use self::orders::{OrdersVersion, Turn};
 pub use self::refused::{Reached, Refused};
 pub use self::rules::{Rules, Scope};
-pub use self::view::{CapView, CapsView, FrozenView};
+pub use self::view::{CapView, CapsView, FrozenView, TodayView};
 pub use self::window::{Period, Window};
 use crate::clock::SharedClock;
 use crate::config::ALL_APPS;
@@ -52,6 +52,8 @@ pub struct Caps {
     ordering: Mutex<Option<OrdersVersion>>,
     /// Marked with each order, and with other rules.
     ordered: watch::Sender<()>,
+    /// Told of whatever may have brought a cap nearer to its limit.
+    moved: Notify,
     state_dir: PathBuf,
     clock: SharedClock,
 }
@@ -98,6 +100,7 @@ impl Caps {
             engine: Mutex::new(Engine::new(rules, orders)),
             ordering: Mutex::new(version),
             ordered: watch::Sender::new(()),
+            moved: Notify::new(),
             state_dir,
             clock,
         });
@@ -105,6 +108,7 @@ impl Caps {
         ledger.watch_usage(Box::new(move |update| {
             if let Some(caps) = weak.upgrade() {
                 caps.change(|engine| engine.update(update));
+                caps.moved.notify_one();
             }
         }));
         caps
@@ -117,6 +121,7 @@ impl Caps {
             engine.changed();
         });
         self.ordered.send_replace(());
+        self.moved.notify_one();
     }
 
     /// Waits for room below every cap of the request, at most `patience`.
@@ -218,6 +223,11 @@ impl Caps {
         }
     }
 
+    /// Resolves when something was charged, ordered or configured since the last time. For one that waits.
+    pub async fn moved(&self) {
+        self.moved.notified().await;
+    }
+
     /// Freezes an app, or all: on the disk first, then at once.
     pub fn freeze(&self, app: Option<&str>, by: &str) -> Result<(), OrderError> {
         let frozen = Frozen {
@@ -271,6 +281,7 @@ impl Caps {
             engine.changed();
         });
         self.ordered.send_replace(());
+        self.moved.notify_one();
     }
 
     /// Until `stop` turns true: puts orders in force that another process wrote into the file, within a
@@ -339,6 +350,12 @@ impl Caps {
     pub fn view(&self) -> CapsView {
         let now_ms = self.clock.wall_ms();
         self.engine.lock().view(now_ms)
+    }
+
+    /// The day so far, of one app or of all: for a prompt that asks each second.
+    pub fn today(&self, app: Option<&str>) -> TodayView {
+        let now_ms = self.clock.wall_ms();
+        self.engine.lock().today(app, now_ms)
     }
 }
 

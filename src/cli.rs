@@ -31,6 +31,7 @@ pub mod focus;
 pub mod freeze;
 pub mod key;
 pub mod ledger;
+pub mod line;
 pub mod locate;
 pub mod look;
 pub mod output;
@@ -116,7 +117,7 @@ enum Command {
     /// Show live what each app spends, the queue, and the last receipts
     Top(top::Args),
     /// Print spend and trouble in one line, for a prompt or a status bar
-    Line(status::LineArgs),
+    Line(line::Args),
     /// Print what a shell sets so that its programs, or one known CLIENT, spend through bursar: eval "$(bursar env)"
     Env(status::EnvArgs),
     /// Show what was spent, by app, day and more
@@ -183,7 +184,7 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
         Some(Command::Launch(args)) => exec::launch(&args),
         Some(Command::Status(args)) => status::status(&args),
         Some(Command::Top(args)) => top::top(&args),
-        Some(Command::Line(args)) => status::line(&args),
+        Some(Command::Line(args)) => line::line(&args),
         Some(Command::Env(args)) => status::env(&args),
         Some(Command::Spend(args)) => spend::spend(&args),
         Some(Command::Receipts(args)) => receipts::receipts(&args),

@@ -14,6 +14,7 @@ mod errors;
 mod key;
 mod ledger;
 mod listen;
+mod notify;
 mod opened;
 mod reader;
 mod requests;
@@ -38,6 +39,7 @@ pub use self::key::{ApiKey, KEY_CHARS_MAX, KeyError, KeyFile, read_key};
 pub use self::ledger::{Durability, LedgerTable, OnFailure, Reconcile};
 pub use self::listen::Listen;
 use self::listen::is_remote;
+pub use self::notify::{Notify, NotifyUrl, NotifyWay, Share};
 pub use self::opened::users_folder;
 use self::reader::{Need, Reader};
 pub use self::requests::{
@@ -68,6 +70,7 @@ pub struct Config {
     pub apps: Vec<App>,
     /// Where each of them stands: `config.toml:12`.
     pub app_places: Vec<String>,
+    pub notify: Notify,
     pub reconcile: Reconcile,
     pub models: Models,
     pub errors: Errors,
@@ -91,6 +94,7 @@ struct Values {
     caps: CapsTable,
     apps: Vec<App>,
     app_places: Vec<String>,
+    notify: Notify,
     reconcile: Reconcile,
     models: Models,
     errors: Errors,
@@ -159,6 +163,7 @@ impl Config {
                 caps: values.caps,
                 apps: values.apps,
                 app_places: values.app_places,
+                notify: values.notify,
                 reconcile: values.reconcile,
                 models: values.models,
                 errors: values.errors,
@@ -230,6 +235,7 @@ impl Values {
             caps,
             apps,
             app_places,
+            notify: Notify::read(reader),
             reconcile: Reconcile::read(reader),
             models: Models::read(reader),
             errors: Errors::read(reader),

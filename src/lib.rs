@@ -26,10 +26,11 @@
 //! | 4 | [`caps`] | how much each app may spend |
 //! | 5 | [`telemetry`] | log lines and every metric |
 //! | 5 | [`apps`] | which apps may spend |
-//! | 6 | [`proxy`] | the path of a request |
-//! | 6 | [`admin`] | metrics, health, the reading API; knows nothing of the proxy |
-//! | 7 | [`server`] | builds all of it, starts it, ends it in the right order |
-//! | 8 | [`cli`] | the commands |
+//! | 6 | [`notices`] | tells a person that little of a cap is left |
+//! | 7 | [`proxy`] | the path of a request |
+//! | 7 | [`admin`] | metrics, health, the reading API; knows nothing of the proxy |
+//! | 8 | [`server`] | builds all of it, starts it, ends it in the right order |
+//! | 9 | [`cli`] | the commands |
 //!
 //! The sandbox, the service itself for demos and tests, is a package of its own; only
 //! `cli::sandbox` and `cli::demo` may name it, and it shares no code with anything here.
@@ -65,6 +66,8 @@ pub mod ledger;
 pub mod apps;
 pub mod caps;
 pub mod telemetry;
+
+pub mod notices;
 
 pub mod admin;
 pub mod proxy;

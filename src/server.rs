@@ -40,6 +40,7 @@ use crate::calendar;
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{Config, Env, ListenAddr, Overrides};
 use crate::ledger::{Ledger, LedgerError, LedgerOptions};
+use crate::notices::Notices;
 use crate::proxy::{
     self, AppListener, EvalRunPoller, Gateway, GatewayParts, KeyEvidence, TrustError,
 };
@@ -116,6 +117,7 @@ pub struct Server {
     metrics: Arc<Metrics>,
     gateway: Arc<Gateway>,
     apps: Arc<Apps>,
+    notices: Arc<Notices>,
     admin: Arc<Admin>,
     listening: Listening,
     stop_proxy: watch::Sender<bool>,
@@ -272,6 +274,12 @@ impl Server {
             connections_max,
         });
         gateway.restore_undelivered().await?;
+        let notices = Notices::new(
+            Arc::clone(&config),
+            Arc::clone(gateway.caps()),
+            Arc::clone(&metrics),
+            Arc::clone(&clock),
+        );
         let counted = Arc::clone(&gateway);
         let asking = Arc::clone(&gateway);
         let keyed = Arc::clone(&gateway);
@@ -280,6 +288,7 @@ impl Server {
             ledger: ledger.clone(),
             metrics: Arc::clone(&metrics),
             caps: Arc::clone(gateway.caps()),
+            notices: Arc::clone(&notices),
             clock,
             apps: Arc::clone(&apps),
             proxy: listening.proxy.clone(),
@@ -294,6 +303,7 @@ impl Server {
             metrics,
             gateway,
             apps,
+            notices,
             admin,
             listening,
             stop_proxy: watch::Sender::new(false),
@@ -306,6 +316,8 @@ impl Server {
         spenders::share_sockets(&server.apps, &server.listening.proxy, own);
         let caps = Arc::clone(server.gateway.caps());
         tokio::spawn(caps.follow(server.stop_proxy.subscribe()));
+        let notices = Arc::clone(&server.notices);
+        tokio::spawn(notices.run(server.stop_proxy.subscribe()));
         let comparing = Arc::clone(&server.admin);
         tokio::spawn(admin::schedule::reconcile(
             comparing,
@@ -407,6 +419,7 @@ impl Server {
                 }
                 logging.set_level(config.log.level);
                 self.config = Arc::new(config);
+                self.notices.reload(Arc::clone(&self.config));
                 self.gateway.reload(Arc::clone(&self.config), authorities);
                 self.admin
                     .reload(Arc::clone(&self.config), waits_for_restart.clone());

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use crate::apps::AppsError;
 use crate::caps::OrderError;
+use crate::notices::TryError;
 
 /// Largest body of a change, in bytes.
 const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -38,6 +39,8 @@ pub enum ChangeError {
     Order(#[from] OrderError),
     #[error("that is no name of an app")]
     NoApp,
+    #[error(transparent)]
+    Notice(#[from] TryError),
     #[error("the state cannot be written as JSON: {0}")]
     Unwritable(serde_json::Error),
     #[error("the change failed; the log has the place")]
@@ -61,7 +64,8 @@ impl ChangeError {
             Self::Apps(AppsError::Unknown { .. }) => StatusCode::NOT_FOUND,
             Self::Apps(AppsError::Ledger(_) | AppsError::Random(_) | AppsError::Damaged { .. })
             | Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Apps(_) | Self::NoPort => StatusCode::CONFLICT,
+            Self::Notice(TryError::Unsent { .. }) => StatusCode::BAD_GATEWAY,
+            Self::Notice(TryError::NoWay) | Self::Apps(_) | Self::NoPort => StatusCode::CONFLICT,
         }
     }
 }

@@ -49,6 +49,18 @@ pub struct NewToken {
     pub closed: bool,
 }
 
+/// A trial of `[notify]` is asked for.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TryNotice {}
+
+/// The trial arrived.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct NoticeSent {
+    /// Without what may be secret.
+    pub way: String,
+}
+
 /// An app that was removed.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Removed {
@@ -87,6 +99,8 @@ pub struct AppDocument {
 pub enum ChangeRoute {
     App(AppChange),
     Order(Order),
+    /// A trial of `[notify]`.
+    TryNotice,
     OpenRun,
 }
 
@@ -115,6 +129,7 @@ impl ChangeRoute {
             "/api/apps/set" => Some(Self::App(AppChange::Set)),
             "/api/apps/remove" => Some(Self::App(AppChange::Remove)),
             "/api/apps/rotate" => Some(Self::App(AppChange::Rotate)),
+            "/api/caps/notify" => Some(Self::TryNotice),
             "/api/runs" => Some(Self::OpenRun),
             _ => Order::of(path).map(Self::Order),
         }
@@ -134,6 +149,11 @@ pub(super) async fn make(
         ChangeRoute::OpenRun => {
             let asked: RunOpen = parse(&body)?;
             return runs::open(admin, asked, holds_run).await.map(Made::Run);
+        }
+        ChangeRoute::TryNotice => {
+            let TryNotice {} = parse(&body)?;
+            let way = admin.notices.try_now().await?;
+            return text_of(&NoticeSent { way }).map(Made::Document);
         }
         ChangeRoute::App(change) => spawn_blocking(move || change_app(&on_disk, change, &body)),
         ChangeRoute::Order(order) => spawn_blocking(move || {

@@ -23,6 +23,8 @@ pub enum QueryError {
     Unknown { name: String },
     #[error("the parameter {name} takes {wanted}")]
     Value { name: String, wanted: &'static str },
+    #[error("there is no app of that name")]
+    NoApp,
 }
 
 /// `since_ms`, `until_ms`, `by` (words with commas between; one that is repeated counts once), `tz`.
@@ -169,6 +171,34 @@ pub fn reconcile(query: &str) -> Result<Figure, QueryError> {
         (None, _) => Err(wrong("billed_micro_usd", "the figure, beside since_ms")),
         (Some(_), None) => Err(wrong("since_ms", "the beginning, beside billed_micro_usd")),
     }
+}
+
+/// What a line is asked about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LineQuestion {
+    /// `None`: all apps.
+    pub app: Option<String>,
+    /// As the app's client names it.
+    pub session: Option<String>,
+}
+
+/// Longest name of a session.
+pub const SESSION_BYTES_MAX: usize = 256;
+
+/// `app`, `session`.
+pub fn line(query: &str) -> Result<LineQuestion, QueryError> {
+    let mut asked = LineQuestion::default();
+    for (name, value) in pairs(query) {
+        match name.as_str() {
+            "app" => asked.app = Some(value),
+            "session" if (1..=SESSION_BYTES_MAX).contains(&value.len()) => {
+                asked.session = Some(value);
+            }
+            "session" => return Err(wrong(&name, "1 to 256 bytes")),
+            _ => return Err(QueryError::Unknown { name }),
+        }
+    }
+    Ok(asked)
 }
 
 /// No parameters at all.

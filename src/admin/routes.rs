@@ -23,6 +23,7 @@ use super::documents::{
 use super::door::Browsed;
 use super::explain::Explanation;
 use super::failure::Failure;
+use super::line::line;
 use super::query::ReceiptsQuestion;
 use super::reading::{read, read_in, turn};
 use super::reconcile::{self, Figure, Reconciliation};
@@ -105,10 +106,11 @@ pub async fn answer(
         "/api/apps" => {
             written(query::nothing(asked).map(|()| AppsDocument::of(&admin.apps.table())))
         }
+        "/api/line" => written(line(admin, asked)),
         "/api/status" => written(query::nothing(asked).map(|()| status(admin))),
         _ => {
-            let text = "Here are /, /explain/ENTRY, /metrics, /healthz, /readyz, /api/status, /api/spend, \
-                        /api/receipts, /api/apps, /api/caps, /api/explain and /api/reconcile. Apps are \
+            let text = "Here are /, /explain/ENTRY, /metrics, /healthz, /readyz, /api/status, /api/line, \
+                        /api/spend, /api/receipts, /api/apps, /api/caps, /api/explain and /api/reconcile. Apps are \
                         served on the proxy's port.";
             return plain(StatusCode::NOT_FOUND, text);
         }

@@ -18,6 +18,7 @@ use crate::caps::Caps;
 use crate::clock::SharedClock;
 use crate::config::{Config, ListenAddr};
 use crate::ledger::Ledger;
+use crate::notices::Notices;
 use crate::places::Places;
 use crate::telemetry::metrics::{Breaking, Metrics};
 
@@ -38,6 +39,7 @@ pub struct AdminParts {
     pub ledger: Ledger,
     pub metrics: Arc<Metrics>,
     pub caps: Arc<Caps>,
+    pub notices: Arc<Notices>,
     pub clock: SharedClock,
     pub apps: Arc<Apps>,
     /// Where apps are served, for the status page.
@@ -59,6 +61,7 @@ pub struct Admin {
     pub(super) ledger: Ledger,
     pub(super) metrics: Arc<Metrics>,
     pub(super) caps: Arc<Caps>,
+    pub(super) notices: Arc<Notices>,
     pub(super) clock: SharedClock,
     pub(super) apps: Arc<Apps>,
     pub(super) proxy: Vec<ListenAddr>,
@@ -85,6 +88,7 @@ impl Admin {
             ledger: parts.ledger,
             metrics: parts.metrics,
             caps: parts.caps,
+            notices: parts.notices,
             reconciled: OnceAWhile::new(Arc::clone(&parts.clock), reconciled_good_for),
             figures: OnceAWhile::new(Arc::clone(&parts.clock), figures_good_for),
             started_ms: parts.clock.wall_ms(),
@@ -130,6 +134,12 @@ impl Admin {
         let view = self.caps.view();
         let all = view.frozen.iter().find(|frozen| frozen.app.is_none())?;
         Some(format!("all apps are frozen by {}", all.by))
+    }
+
+    /// The causes for which requests are answered here, as words.
+    pub(super) fn held_back_by(&self) -> Vec<String> {
+        let breaking = self.metrics.traffic.now().breaking;
+        breaking.into_iter().map(str::to_owned).collect()
     }
 
     /// What keeps paid requests from being served although bursar does its part.

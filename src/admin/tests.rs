@@ -15,6 +15,7 @@ use crate::ledger::entry::{Intent, KeyOrigin};
 use crate::ledger::fingerprint::{FingerprintParts, GivenAs};
 use crate::ledger::kept_key::{KeptKey, KeyForm};
 use crate::ledger::{Ledger, LedgerOptions};
+use crate::notices::Notices;
 use crate::protocol::{Lane, Operation};
 use crate::telemetry::metrics::{Breaking, Metrics};
 
@@ -52,11 +53,19 @@ async fn served_from(
     let config = config(&state_dir);
     let apps = Apps::open(&state_dir, Declared::from(&*config)).unwrap();
     let rules = apps.cap_rules(&config.caps);
+    let caps = Caps::new(&ledger, rules, &state_dir, Arc::clone(&clock));
+    let metrics = Arc::new(Metrics::new().unwrap());
     let admin = Arc::new(Admin::new(AdminParts {
-        caps: Caps::new(&ledger, rules, &state_dir, Arc::clone(&clock)),
+        notices: Notices::new(
+            Arc::clone(&config),
+            Arc::clone(&caps),
+            Arc::clone(&metrics),
+            Arc::clone(&clock),
+        ),
+        caps,
         config,
         ledger: ledger.clone(),
-        metrics: Arc::new(Metrics::new().unwrap()),
+        metrics,
         clock,
         apps: Arc::new(apps),
         proxy: vec![ListenAddr::Tcp("127.0.0.1:8327".parse().unwrap())],

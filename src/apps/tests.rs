@@ -43,6 +43,7 @@ fn declare(apps: Vec<App>) -> Declared {
         anonymous: None,
         remote: false,
         caps: config::CapsTable {
+            warn_at: Vec::new(),
             time_zone: jiff::tz::TimeZone::UTC,
             all: Limits::default(),
             request_floor: MicroUsd::ZERO,

@@ -14,13 +14,12 @@
 //!
 //! The limit of a run ([`runs`]) is one more cap, whose window is the run's life.
 //!
-//! Why that bounds what is spent. A request that was admitted beside others left T + all of it ≤ L, as long
-//! as none costs more than it was taken to, so they end at or below the limit. Only one that went alone
-//! can go beyond, when T < L: by less than its own price. One that goes beside others and costs more
-//! than it was taken to is no worse: the others ended below L with its share to spare. So the service's
-//! books exceed a cap by at most one request. What can break it: two requests under way at one moment
-//! that each cost more than they were taken to, and entries without a price that cost more than they
-//! are held for.
+//! Why that bounds what is spent. A request that was admitted beside others left T + all of it ≤ L, as long as none
+//! costs more than it was taken to, so they end at or below the limit. Only one that went alone can go beyond, when
+//! T < L: by less than its own price. One that goes beside others and costs more than it was taken to is no worse:
+//! the others ended below L with its share to spare. So the service's books exceed a cap by at most one request.
+//! What can break it: two requests under way at one moment that each cost more than they were taken to, and entries
+//! without a price that cost more than they are held for.
 //!
 //! Promise: integers only, no waiting, no file, no clock; an entry is counted at least once at every
 //! moment from its admission to the end of its window, unless it is known to cost nothing.
@@ -34,7 +33,7 @@ use super::rules::{Rules, Scope};
 use super::view::{CapView, CapsView, FrozenView};
 use super::window::{Period, Window};
 use crate::ledger::entry::{EntryId, State};
-use crate::ledger::totals::MicroUsdSum;
+use crate::ledger::totals::{MicroUsdSum, Standing};
 use crate::ledger::usage::{CapUsage, Charge, Charged, Price, UsageUpdate, quarter_of};
 use crate::money::MicroUsd;
 
@@ -44,6 +43,7 @@ mod line;
 mod price;
 mod room;
 mod runs;
+mod today;
 
 use self::cap_window::{CapWindow, Unbooked};
 use self::flight::Flight;
@@ -334,6 +334,7 @@ impl Engine {
                 operation: flight.ask.operation,
                 at_ms: unbooked.at_ms,
                 charge,
+                doubts: Standing::default(),
                 price: Price::Nothing,
             };
             self.book(&charged);

@@ -61,6 +61,20 @@ pub struct CapsView {
     pub waiting: usize,
 }
 
+/// The day of the caps so far, of one app or of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TodayView {
+    #[serde(rename = "spent_micro_usd")]
+    pub spent: MicroUsdSum,
+    /// That of the app, or of all apps together. `None`: the day has no cap.
+    #[serde(rename = "limit_micro_usd")]
+    pub limit: Option<MicroUsd>,
+    /// Entries that began today and whose price is in doubt.
+    pub in_doubt: u64,
+    /// The app is; of all apps, any.
+    pub frozen: bool,
+}
+
 // === impl FrozenView ===
 
 impl FrozenView {

@@ -4,6 +4,7 @@
 //! what is reserved for requests under way stand apart.
 
 use std::path::Path;
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -14,12 +15,13 @@ use super::csv;
 use super::daemon::order;
 use super::error::CliError;
 use super::freeze::{caller, name, scope};
-use super::locate::SourceArgs;
+use super::locate::{Keeper, Right, SourceArgs};
 use super::look::{Ink, Look};
 use super::output::{remark, say, say_document};
 use super::runtime::block_on;
 use super::source::Source;
 use super::table::TextTable;
+use crate::admin::change::{NoticeSent, TryNotice};
 use crate::admin::orders::RaiseOrder;
 use crate::apps::{self, Declared, rules_of};
 use crate::calendar;
@@ -28,6 +30,9 @@ use crate::clock::SystemClock;
 use crate::config::ALL_APPS;
 use crate::money::MicroUsd;
 use crate::screen::shown;
+
+/// A trial may wait for one that is being sent: three tries of 5 s with pauses.
+const TRIAL_DEADLINE: Duration = Duration::from_secs(40);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -43,6 +48,14 @@ pub struct Args {
 enum CapsCommand {
     /// Raise a cap until the current hour, day or month ends; --undo ends the raise earlier
     Raise(RaiseArgs),
+    /// Have the running daemon send a trial by what [notify] names
+    Notify(NotifyArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct NotifyArgs {
+    #[command(flatten)]
+    source: SourceArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -82,8 +95,10 @@ struct RaiseDocument<'a> {
 }
 
 pub fn caps(args: &Args) -> Result<(), CliError> {
-    if let Some(CapsCommand::Raise(asked)) = &args.command {
-        return raise(asked);
+    match &args.command {
+        Some(CapsCommand::Raise(asked)) => return raise(asked),
+        Some(CapsCommand::Notify(asked)) => return notify(asked),
+        None => {}
     }
     let now_ms = SystemClock::shared().wall_ms();
     let view = block_on(async {
@@ -121,6 +136,25 @@ pub async fn view(source: &Source, args: &SourceArgs, now_ms: u64) -> Result<Cap
         Source::Journal(state_dir) => rules(args, state_dir)?,
     };
     source.caps(&rules, now_ms).await
+}
+
+/// Sent by the daemon: what it may do, and what its unit forbids it, is what is tried.
+fn notify(asked: &NotifyArgs) -> Result<(), CliError> {
+    let sent: NoticeSent = block_on(async {
+        match asked.source.keeper(Right::Change).await? {
+            Keeper::Daemon(daemon) => {
+                let daemon = daemon.answering_within(TRIAL_DEADLINE);
+                order(&daemon, "/api/caps/notify", &TryNotice {}).await
+            }
+            Keeper::Files(_) => Err(CliError::Failed(
+                "no daemon answers, and it is the one that sends: start `bursar run`, or the system service".to_owned(),
+            )),
+        }
+    })?;
+    say(format_args!(
+        "the trial arrived: {} (one that is real has \"event\": \"cap_warning\")",
+        shown(&sent.way)
+    ))
 }
 
 fn raise(asked: &RaiseArgs) -> Result<(), CliError> {

@@ -102,6 +102,10 @@ impl Question {
         Self(path.to_owned())
     }
 
+    pub fn path(&self) -> &str {
+        &self.0
+    }
+
     pub fn add(&mut self, name: &str, value: &str) {
         let mark = if self.0.contains('?') { '&' } else { '?' };
         self.0.push(mark);

@@ -17,10 +17,11 @@ use jiff::tz::TimeZone;
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::arguments::zone;
 use super::client::{ANSWER_DEADLINE, Client, ClientError};
-use super::daemon::{ANSWER_BYTES_MAX, Question, ask, not_asked};
+use super::daemon::{ANSWER_BYTES_MAX, Question, ask, document, not_asked};
 use super::error::CliError;
 use super::output::remark;
 use super::source::Source;
@@ -228,6 +229,37 @@ impl SourceArgs {
                 Ok(first_that_answers(&asked, &sockets).await?)
             }
         }
+    }
+
+    /// The answer to one question that has to be quick, of the daemon that was named, else of the first that gives
+    /// one. No journal is read, and no second daemon looked for. `None`: no daemon is there.
+    pub async fn ask_quickly<T: DeserializeOwned>(
+        &self,
+        question: &Question,
+        within: Duration,
+    ) -> Result<Option<T>, CliError> {
+        let (asked, system) = (self.asked()?, System::installed());
+        if let Asked::Daemon(client, _) = &asked {
+            let client = client.clone().answering_within(within);
+            return match client.get(question.path()).await {
+                Err(error) if error.means_no_daemon() => Ok(None),
+                answer => document(&client, answer?).await.map(Some),
+            };
+        }
+        for address in [asked.sockets(&system), asked.ports(&system)].concat() {
+            let is_own = asked.is_own(&address);
+            let client = match address {
+                ListenAddr::Unix(_) => socket_client(address, within),
+                ListenAddr::Tcp(_) => Client::new(address).answering_within(within),
+            };
+            match client.get(question.path()).await {
+                Ok(answer) => return document(&client, answer).await.map(Some),
+                // The figures of another one would be taken for this one's.
+                Err(error) if is_own && !error.means_no_daemon() => return Err(error.into()),
+                Err(_) => {}
+            }
+        }
+        Ok(None)
     }
 
     /// For long listings and for following: the files, unless a daemon was named or it has files that cannot be

@@ -1,5 +1,5 @@
-//! `bursar status`: the running daemon on one screen. `bursar line`: the same in one line, for a prompt or a status
-//! bar. `bursar env`: what a shell sets so that its programs spend through the daemon.
+//! `bursar status`: the running daemon on one screen. `bursar env`: what a shell sets so that its programs spend through
+//! the daemon.
 //!
 //! Promise: nothing is changed and nothing is bought; a figure that is not known is said to be, and is never 0; no
 //! secret is printed. Without a running daemon the exit code is 1, and what the ledger's files say is shown. What a
@@ -7,11 +7,9 @@
 //! port, where any user may listen, gets no app's requests, and no port gets a token.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use serde::Serialize;
-use tokio::time::timeout;
 
 use super::arguments::{Form, FormArgs};
 use super::caps;
@@ -31,9 +29,9 @@ use crate::admin::documents::{
 };
 use crate::admin::runs;
 use crate::calendar;
-use crate::caps::{CapView, CapsView, Period};
+use crate::caps::{CapView, CapsView};
 use crate::clock::SystemClock;
-use crate::config::{ALL_APPS, ListenAddr};
+use crate::config::ListenAddr;
 use crate::ledger::entry::StateWord;
 use crate::ledger::query::{EntryView, Filter, GroupBy};
 use crate::screen::shown;
@@ -41,19 +39,10 @@ use crate::screen::shown;
 /// Width of a label with its gap.
 const LABEL: usize = 12;
 
-/// A prompt is not kept waiting by a daemon that hangs.
-const LINE_DEADLINE: Duration = Duration::from_secs(1);
-
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
     #[command(flatten)]
     form: FormArgs,
-    #[command(flatten)]
-    source: SourceArgs,
-}
-
-#[derive(Debug, clap::Args)]
-pub struct LineArgs {
     #[command(flatten)]
     source: SourceArgs,
 }
@@ -70,7 +59,7 @@ pub struct EnvArgs {
     source: SourceArgs,
 }
 
-/// The figures of both.
+/// The figures of the screen.
 #[derive(Serialize)]
 struct StatusScreen {
     /// `None`: no daemon answers.
@@ -106,23 +95,6 @@ pub fn status(args: &StatusArgs) -> Result<(), CliError> {
         Form::Text(look) => say(screen.text(last.as_ref(), &zone, &look))?,
     }
     source.must_be_daemon()
-}
-
-pub fn line(args: &LineArgs) -> Result<(), CliError> {
-    let screen = block_on(async {
-        let read = async {
-            let source = args.source.find().await?;
-            let zone = args.source.zone(&source, None).await?;
-            StatusScreen::read(&source, &args.source, &zone).await
-        };
-        let late = |_| CliError::Failed("no answer in time; `bursar status` says more".to_owned());
-        timeout(LINE_DEADLINE, read).await.map_err(late)?
-    })?;
-    say(screen.line())?;
-    match screen.daemon {
-        Some(_) => Ok(()),
-        None => Err(CliError::Said),
-    }
 }
 
 pub fn env(args: &EnvArgs) -> Result<(), CliError> {
@@ -307,38 +279,6 @@ impl StatusScreen {
         let reached =
             reached.map(|cap| format!("the {} cap of {} is reached", cap.period, cap.scope));
         frozen.chain(reached).collect()
-    }
-
-    /// `$1.230000 today of $50.000000, 2 in doubt, FROZEN, held back: balance`
-    fn line(&self) -> String {
-        let total = &self.today.total;
-        let mut caps = self.caps.caps.iter();
-        let day = caps.find(|cap| cap.scope == ALL_APPS && cap.period == Period::Day);
-        let of = day.map(|cap| format!(" of {}", cap.limit));
-        let mut parts = vec![format!(
-            "{} today{}",
-            total.billed_micro_usd,
-            of.unwrap_or_default()
-        )];
-        if total.in_doubt > 0 {
-            parts.push(format!("{} in doubt", total.in_doubt));
-        }
-        if !self.caps.frozen.is_empty() {
-            parts.push("FROZEN".to_owned());
-        }
-        match &self.daemon {
-            None => parts.push("no daemon answers".to_owned()),
-            Some(daemon) => {
-                let held_back = &daemon.traffic.held_back_by;
-                if !held_back.is_empty() {
-                    parts.push(format!("held back: {}", held_back.join(" ")));
-                }
-                if !daemon.ledger.writable {
-                    parts.push("ledger not writable".to_owned());
-                }
-            }
-        }
-        shown(&parts.join(", ")).into_owned()
     }
 }
 

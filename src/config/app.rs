@@ -11,6 +11,7 @@ use jiff::tz::TimeZone;
 
 use super::errors::{At, Location};
 use super::key::{ApiKey, KeyFile};
+use super::notify::Share;
 use super::reader::{Need, Reader};
 use super::requests::{AgentReceipts, OnDisconnect};
 use super::token::{TOKEN_CHARS_MIN, TokenForm, TokenHash};
@@ -60,6 +61,8 @@ pub struct App {
     pub on_disconnect: Option<OnDisconnect>,
     /// `None`: as `[streams]`.
     pub agent_receipts: Option<AgentReceipts>,
+    /// Whether answers have what they cost in `usage`. `None`: on translated routes only.
+    pub cost_in_usage: Option<bool>,
     pub on_clarification: OnClarification,
 }
 
@@ -80,6 +83,8 @@ pub struct CapsTable {
     pub all: Limits,
     /// The least that a request is expected to cost.
     pub request_floor: MicroUsd,
+    /// At which shares of any cap a person is told, the smallest first.
+    pub warn_at: Vec<Share>,
 }
 
 closed_set! {
@@ -120,6 +125,7 @@ impl App {
             request_floor: None,
             on_disconnect: None,
             agent_receipts: None,
+            cost_in_usage: None,
             on_clarification: OnClarification::Pass,
         }
     }
@@ -146,6 +152,7 @@ impl App {
         let request_floor = reader.amount("request_floor_micro_usd");
         let on_disconnect = reader.word("on_disconnect", OnDisconnect::ALL);
         let agent_receipts = reader.word("agent_receipts", AgentReceipts::ALL);
+        let cost_in_usage = reader.flag("cost_in_usage");
         let on_clarification = reader.word("on_clarification", OnClarification::ALL);
         let on_clarification = on_clarification.unwrap_or(OnClarification::Pass);
         reader.set("on_clarification", quoted(on_clarification.as_str()));
@@ -173,6 +180,7 @@ impl App {
             request_floor,
             on_disconnect,
             agent_receipts,
+            cost_in_usage,
             on_clarification,
             ..Self::new(name)
         })
@@ -274,7 +282,9 @@ impl CapsTable {
             ["hour_micro_usd", "day_micro_usd", "month_micro_usd"],
         );
         let request_floor = reader.number("request_floor_micro_usd");
+        let warn_at = Share::read_all(reader);
         Self {
+            warn_at,
             time_zone,
             all,
             request_floor: MicroUsd::new(request_floor),
@@ -289,6 +299,7 @@ impl fmt::Debug for CapsTable {
             .field("time_zone", &self.time_zone.iana_name())
             .field("all", &self.all)
             .field("request_floor", &self.request_floor)
+            .field("warn_at", &self.warn_at)
             .finish()
     }
 }

@@ -412,6 +412,16 @@ impl<'a> Reader<'a> {
         self.elements(key, wanted, integer_of).value
     }
 
+    /// A list of numbers between which and decimals there is no difference, as they are written.
+    pub fn decimals(&mut self, key: &str) -> Vec<At<String>> {
+        let wanted = "a list of numbers, such as [0.5, 0.8]";
+        let written = |value: &DeValue<'_>| match value {
+            DeValue::Float(float) => Some(float.as_str().to_owned()),
+            value => integer_of(value).map(|integer| integer.to_string()),
+        };
+        self.elements(key, wanted, written).value
+    }
+
     fn elements<T>(
         &mut self,
         key: &str,

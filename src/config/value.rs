@@ -302,7 +302,7 @@ pub(super) fn fits_a_socket(path: &str) -> bool {
 }
 
 /// Divides `host[:port]`; brackets around an IPv6 address are taken off.
-fn split_port(authority: &str) -> Result<(&str, Option<u16>), &'static str> {
+pub(super) fn split_port(authority: &str) -> Result<(&str, Option<u16>), &'static str> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(bracketed) => {
             let (host, rest) = bracketed.split_once(']').ok_or("has no closing bracket")?;
@@ -334,7 +334,7 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), &'static str> {
 }
 
 /// A DNS name or an IP address, in lower case, without a final dot.
-fn parse_host(text: &str) -> Result<String, &'static str> {
+pub(super) fn parse_host(text: &str) -> Result<String, &'static str> {
     let unbracketed = text
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'))
@@ -363,7 +363,7 @@ fn parse_host(text: &str) -> Result<String, &'static str> {
     Ok(name.to_ascii_lowercase())
 }
 
-fn is_loopback_name(host: &str) -> bool {
+pub(super) fn is_loopback_name(host: &str) -> bool {
     let is_loopback_address = host
         .parse::<IpAddr>()
         .is_ok_and(|address| address.to_canonical().is_loopback());

@@ -197,7 +197,11 @@ impl Standing {
         self.came.saturating_sub(self.left)
     }
 
-    fn merge(&mut self, other: Self) {
+    pub const fn is_none(&self) -> bool {
+        self.came == 0 && self.left == 0
+    }
+
+    pub const fn merge(&mut self, other: Self) {
         self.came = self.came.saturating_add(other.came);
         self.left = self.left.saturating_add(other.left);
     }

@@ -26,6 +26,9 @@ pub const DATA_LINE_BYTES_MAX: usize = 64 * 1024;
 /// Longest event name that is read, in bytes.
 pub const EVENT_NAME_BYTES_MAX: usize = 64;
 
+/// A chunk with `usage`, and what may follow it before it is not waited with any longer, in bytes.
+const USAGE_HELD_BYTES_MAX: u64 = 2 * 64 * 1024;
+
 /// What is kept of a carry buffer between lines, so that one long line does not stay for ever.
 const CARRY_KEPT_BYTES: usize = 4 * 1024;
 /// Both spellings of the end mark. It counts as soon as its `]` is there: SDK parsers treat
@@ -83,7 +86,18 @@ pub struct SseScanner {
     skipping: bool,
     /// The position of the end mark, counted in bytes fed.
     done_at: Option<Range<u64>>,
+    usage: UsageHold,
     terminal: Terminal,
+}
+
+/// Whether the last chunk with `usage` waits for the end mark, so that something can be added to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UsageHold {
+    Off,
+    /// None has come that could be the last.
+    None,
+    /// The beginning of its line, counted in bytes fed.
+    From(u64),
 }
 
 /// How far the end of a named-event stream has come.
@@ -106,8 +120,23 @@ impl SseScanner {
             carry: Vec::new(),
             skipping: false,
             done_at: None,
+            usage: UsageHold::Off,
             terminal: Terminal::NotYet,
         }
+    }
+
+    /// The same, and the last chunk that has `usage` is held until the end mark or another chunk comes. What is held
+    /// begins with its line then. A line that is not whole is held, too, which costs an app nothing: it reads
+    /// whole lines.
+    #[must_use]
+    pub fn holding_usage(mut self) -> Self {
+        self.usage = UsageHold::None;
+        self
+    }
+
+    /// What is held begins with a chunk that has `usage`.
+    pub fn holds_usage(&self) -> bool {
+        matches!(self.usage, UsageHold::From(_))
     }
 
     /// Reads one chunk: passes the events of its complete lines to `sink`, returns what must wait.
@@ -120,6 +149,12 @@ impl SseScanner {
         let rest = chunk.get(taken..).unwrap_or_default();
         if !rest.is_empty() {
             self.extend_line(rest);
+        }
+        if let UsageHold::From(line) = self.usage
+            && self.done_at.is_none()
+            && self.fed - line > USAGE_HELD_BYTES_MAX
+        {
+            self.usage = UsageHold::None;
         }
         self.scan()
     }
@@ -142,7 +177,12 @@ impl SseScanner {
         let held_from = match &self.done_at {
             Some(mark) => mark.start,
             None if self.may_become_done() => self.line_start,
+            None if self.usage != UsageHold::Off && !self.carry.is_empty() => self.line_start,
             None => self.fed,
+        };
+        let held_from = match self.usage {
+            UsageHold::From(line) => held_from.min(line),
+            UsageHold::Off | UsageHold::None => held_from,
         };
         Scan {
             hold: usize::try_from(self.fed - held_from).unwrap_or(usize::MAX),
@@ -232,7 +272,12 @@ impl SseScanner {
             (Some(b'd'), StreamKind::Data) => {
                 self.done_at = self.done_mark(text);
                 if self.done_at.is_none() {
-                    read_data(text, sink);
+                    let has_usage = read_data(text, sink);
+                    self.usage = match self.usage {
+                        UsageHold::Off => UsageHold::Off,
+                        _ if has_usage => UsageHold::From(self.line_start),
+                        _ => UsageHold::None,
+                    };
                 }
             }
             (Some(b'e'), StreamKind::NamedEvents) => self.read_event(text, sink),
@@ -279,20 +324,23 @@ fn read_comment(line: &[u8], sink: &mut impl FnMut(SseEvent<'_>)) {
     sink(SseEvent::Comment { name, value });
 }
 
-fn read_data(line: &[u8], sink: &mut impl FnMut(SseEvent<'_>)) {
+/// Whether it has `usage`.
+fn read_data(line: &[u8], sink: &mut impl FnMut(SseEvent<'_>)) -> bool {
     if line.len() > DATA_LINE_BYTES_MAX {
-        return;
+        return false;
     }
     let Some(json) = line.strip_prefix(DATA) else {
-        return;
+        return false;
     };
     if !may_have_usage(json) {
-        return;
+        return false;
     }
     let usage = AnswerPeek::read(json).usage;
-    if usage != Usage::default() {
+    let has_usage = usage != Usage::default();
+    if has_usage {
         sink(SseEvent::Usage(usage));
     }
+    has_usage
 }
 
 /// Whether some `"usage"` is followed by an object. Most chunks have none, or `null`.

@@ -3,7 +3,7 @@
 //!
 //! Promise: the app never receives a complete success whose receipt is not durable (rule I2); bytes
 //! are the service's (rule I8), except for the `error` object added to bodies that have only
-//! `detail`; every answer carries its entry's id.
+//! `detail`, and `cost` in `usage` for an app that asks for it; every answer carries its entry's id.
 
 mod clarification;
 mod closed;

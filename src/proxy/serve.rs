@@ -356,6 +356,7 @@ async fn exchange(
         app_time: request.body_took,
         state: None,
         price: None,
+        shows_cost: prepared.shows_cost,
     };
     relay::run(relay, reached).await
 }

@@ -12,6 +12,7 @@ mod evidence;
 mod families;
 mod ledger;
 mod money;
+mod notices;
 mod process;
 mod timings;
 mod traffic;
@@ -29,6 +30,8 @@ pub use self::evidence::{ComparisonResult, Difference, EvidenceMetrics};
 pub use self::families::InFlightGuard;
 use self::families::{Families, SHORT_BUCKETS, add, bool_label, set};
 use self::ledger::{write_audio, write_health, write_unknowns};
+use self::notices::NoticeMetrics;
+pub use self::notices::NoticeResult;
 use self::timings::TimingMetrics;
 pub use self::timings::{RequestTimes, TimedAs};
 pub use self::traffic::{Breaking, Traffic, TrafficMetrics};
@@ -72,6 +75,7 @@ pub struct Metrics {
     drains: IntCounterVec,
     disconnects: IntCounterVec,
     pub evidence: EvidenceMetrics,
+    pub notices: NoticeMetrics,
     pub traffic: TrafficMetrics,
     route_version: IntGaugeVec,
     current_route_version: Mutex<String>,
@@ -150,6 +154,7 @@ impl Metrics {
                 &["phase"],
             )?,
             evidence: EvidenceMetrics::new(&families)?,
+            notices: NoticeMetrics::new(&families)?,
             traffic: TrafficMetrics::new(&families)?,
             route_version: families.infos(
                 "bursar_route_version_info",

@@ -12,6 +12,7 @@ mod config_errors;
 mod connections;
 mod conversations;
 mod corpus;
+mod cost;
 mod crash;
 mod damage;
 mod demo;
@@ -38,6 +39,7 @@ mod literals;
 mod loops;
 mod memory;
 mod monitoring;
+mod notices;
 mod orders;
 mod parts;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -1,14 +1,18 @@
 //! What a person sees at a glance: `bursar` alone, `status`, `line` and `top`, beside a daemon and without one.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use crate::support::daemon::{Daemon, command};
-use crate::support::{Sandbox, chat};
+use crate::support::daemon::{Daemon, Signal, command};
+use crate::support::origin::billed;
+use crate::support::wire::request;
+use crate::support::{Origin, Sandbox, Step, chat};
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -132,7 +136,7 @@ async fn at_a_terminal_it_is_drawn_again_until_ctrl_c_which_leaves_the_terminal_
 }
 
 #[tokio::test]
-async fn without_a_daemon_the_configured_caps_stand_on_the_screen_and_in_the_line() {
+async fn without_a_daemon_the_configured_caps_stand_on_the_screen_and_the_line_says_so() {
     let sandbox = Sandbox::start().await;
     let directory = tempfile::tempdir().expect("a directory");
     let at = |name: &str| {
@@ -146,19 +150,91 @@ async fn without_a_daemon_the_configured_caps_stand_on_the_screen_and_in_the_lin
     let daemon = Daemon::start(&sandbox.url(), Path::new(&state), &named[..2]).await;
     let answer = daemon.connect().await.post(CHAT, &chat("x")).await;
     assert_eq!(answer.status, 200);
-    let beside = run(&[&["line"], &named[..]].concat()).await;
     daemon.terminate().await;
 
     let status = run(&[&["status"], &named[..]].concat()).await;
     let line = run(&[&["line"], &named[..]].concat()).await;
-    let (screen, line) = (text(&status.stdout), text(&line.stdout));
+    let screen = text(&status.stdout);
     assert!(
         screen.contains("all day:") && screen.contains("$5.000000"),
         "{screen}"
     );
-    assert!(line.contains(" of $5.000000, no daemon answers"), "{line}");
-    let of = |line: &str| line.split(',').next().map(|part| part.trim().to_owned());
-    assert_eq!(of(&text(&beside.stdout)), of(&line));
+    // A status line that ends otherwise is left empty by what shows it.
+    assert_eq!(text(&line.stdout), "bursar: not running\n");
+    assert_eq!(text(&line.stderr), "");
+    assert_eq!(line.status.code(), Some(0));
+}
+
+/// One that costs 3.10 dollars, one that costs a little, and one whose price is not known.
+#[tokio::test]
+async fn the_line_is_the_day_of_all_apps_or_of_one_and_nothing_waits_for_it() {
+    let steps = [
+        Step::Answer(billed(3_100_000)),
+        Step::Answer(billed(4_000)),
+        Step::Close,
+    ];
+    let origin = Origin::start(steps).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    let config = directory.path().join("config.toml");
+    let token = directory.path().join("token");
+    let secret = "0123456789abcdef0123456789abcdef";
+    std::fs::write(&token, secret).expect("a file");
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).expect("a mode");
+    let lines = format!(
+        "[listen]\nanonymous = true\n[caps]\nday_micro_usd = 5000000\n[retry]\nattempts = 1\n\
+         [[app]]\nname = \"nightly\"\ntoken_file = {:?}\n",
+        token.display().to_string()
+    );
+    std::fs::write(&config, lines).expect("a file");
+    let config = config.to_str().expect("UTF-8");
+    let daemon = Daemon::start(&origin.url(), &state, &["--config", config]).await;
+    let answer = daemon.connect().await.post(CHAT, &chat("x")).await;
+    assert_eq!(answer.status, 200);
+    let bearer = format!("Bearer {secret}");
+    for status in [200, 502] {
+        let headers = [("Authorization", bearer.as_str())];
+        let mut wire = daemon.connect().await;
+        wire.send(request("POST", CHAT, &headers, &chat("y"))).await;
+        assert_eq!(wire.answer().await.status, status);
+    }
+    let named = ["--state-dir", state.to_str().expect("UTF-8")];
+    for (more, wanted) in [
+        (&[][..], "$3.10 of $5.00 today · 1 in doubt\n"),
+        (&["--app", "default"], "$3.10 today\n"),
+        (&["--app", "nightly"], "<$0.01 today · 1 in doubt\n"),
+        (&["--app", "x"], "bursar: there is no app of that name\n"),
+    ] {
+        let line = run(&[&["line"], more, &named[..]].concat()).await;
+        assert_eq!(text(&line.stdout), wanted, "{}", text(&line.stderr));
+        assert_eq!(text(&line.stderr), "");
+        assert_eq!(line.status.code(), Some(0));
+    }
+    // As a program runs it that writes its state into its status line's command.
+    let mut told = command(&[&["line"], &named[..]].concat());
+    let mut told = told.stdin(Stdio::piped()).spawn().expect("it runs");
+    let mut input = told.stdin.take().expect("a pipe");
+    let object = br#"{"hook_event_name":"Status","session_id":"5d1b-11"}"#;
+    input.write_all(object).await.expect("it reads");
+    // The pipe stays open.
+    let told = told.wait_with_output().await.expect("it ends");
+    assert_eq!(text(&told.stdout), "$3.10 of $5.00 today · 1 in doubt\n");
+    drop(input);
+
+    // Doubts survive, and so does the sum.
+    daemon.kill().await;
+    let daemon = Daemon::start(&origin.url(), &state, &["--config", config]).await;
+    let line = run(&[&["line"], &named[..]].concat()).await;
+    assert_eq!(text(&line.stdout), "$3.10 of $5.00 today · 1 in doubt\n");
+
+    daemon.signal(Signal::STOP);
+    let asked = [&["line"], &named[..]].concat();
+    let hangs = tokio::time::timeout(Duration::from_secs(5), run(&asked)).await;
+    let hangs = hangs.expect("it does not wait");
+    assert_eq!(text(&hangs.stdout), "bursar: no answer\n");
+    assert_eq!(hangs.status.code(), Some(0));
+    daemon.signal(Signal::CONT);
+    daemon.terminate().await;
 }
 
 #[tokio::test]

@@ -90,3 +90,15 @@ fn what_is_no_escape_stays_as_it_is() {
     assert_eq!(explain("id=%zz%4").unwrap(), "%zz%4");
     assert_eq!(explain("id=a+b").unwrap(), "a b");
 }
+
+#[test]
+fn a_line_is_asked_for_an_app_and_a_session_and_nothing_else() {
+    let asked = line("app=nightly&session=5d1b%2D11").unwrap();
+    assert_eq!(asked.app.as_deref(), Some("nightly"));
+    assert_eq!(asked.session.as_deref(), Some("5d1b-11"));
+    assert_eq!(line("").unwrap(), LineQuestion::default());
+    let long = format!("session={}", "x".repeat(SESSION_BYTES_MAX + 1));
+    for wrong in ["session=", &long, "apps=x"] {
+        line(wrong).expect_err(wrong);
+    }
+}

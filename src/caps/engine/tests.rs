@@ -12,6 +12,7 @@ mod bound;
 mod escalated;
 mod others;
 mod runs;
+mod today;
 
 /// 2026-03-29T12:10:00Z.
 const NOON: u64 = 1_774_786_200_000;
@@ -31,6 +32,7 @@ fn limits(hour: Option<u64>, day: Option<u64>) -> Limits {
 
 fn rules(all: Limits, apps: &[(&str, Limits)], floor: u64) -> Rules {
     let caps = config::CapsTable {
+        warn_at: Vec::new(),
         time_zone: TimeZone::UTC,
         all,
         request_floor: usd(floor),
@@ -218,6 +220,10 @@ fn charged(
         operation,
         at_ms,
         charge,
+        doubts: Standing {
+            came: u64::from(matches!(state, State::InDoubt { .. })),
+            ..Standing::default()
+        },
         price: match state {
             State::Unreported => Price::Unreported,
             State::Settled { .. } if amount.is_zero() => Price::Unreported,

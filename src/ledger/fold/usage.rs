@@ -1,6 +1,6 @@
 //! What counts against caps, as the journal records it: by app and quarter hour what was billed and what
-//! is held for entries whose price is not known; by app and operation the dearest of the last 1,000
-//! receipts, as billed and at the frontier's price, from which reservations are made.
+//! is held for entries whose price is not known, and how many of them are in doubt; by app and operation the
+//! dearest of the last 1,000 receipts, as billed and at the frontier's price, from which reservations are made.
 //!
 //! An entry counts for the moment of its intent. Held amounts are estimates: they are kept apart from
 //! billed money here and are in no other sum (rule I12).
@@ -19,7 +19,7 @@ use crate::ledger::fold::effect::held_from;
 use crate::ledger::id::EntryId;
 use crate::ledger::record::Record;
 use crate::ledger::rollup::GRAIN_MS;
-use crate::ledger::sums::{HeldSums, MicroUsdSum};
+use crate::ledger::sums::{HeldSums, MicroUsdSum, Standing};
 use crate::money::MicroUsd;
 use crate::protocol::Operation;
 
@@ -96,6 +96,8 @@ pub struct Charged {
     /// The intent's time, Unix milliseconds.
     pub at_ms: u64,
     pub charge: Charge,
+    /// Entries that came into doubt, or left it. No cap counts them; `bursar line` shows them.
+    pub doubts: Standing,
     pub price: Price,
 }
 
@@ -104,6 +106,8 @@ pub struct Charged {
 pub struct CapUsage {
     /// By the beginning of the quarter hour, Unix milliseconds, and app.
     pub quarters: BTreeMap<u64, BTreeMap<Arc<str>, Charge>>,
+    /// The same of entries in doubt, where there are any.
+    pub doubts: BTreeMap<u64, BTreeMap<Arc<str>, Standing>>,
     pub prices: BTreeMap<(Arc<str>, Operation), PriceHistory>,
 }
 
@@ -277,12 +281,18 @@ impl Charged {
                             ..HeldSums::default()
                         },
                     },
+                    doubts: Standing {
+                        left: in_doubt(evidence.was),
+                        ..Standing::default()
+                    },
                     price,
                     ..Self::nothing(labels)
                 })
             }
             Record::Rollup(rollup) => {
                 let (row, labels) = (&rollup.row, rollup.labels());
+                let mut doubts = Standing::default();
+                row.in_doubt.values().for_each(|one| doubts.merge(*one));
                 let mean = |sum: MicroUsdSum, count: u64| {
                     let mean = sum.get().div_ceil(u128::from(count.max(1)));
                     MicroUsd::new(u64::try_from(mean).unwrap_or(u64::MAX))
@@ -308,6 +318,7 @@ impl Charged {
                         billed: row.billed,
                         held: row.held,
                     },
+                    doubts,
                     price,
                     ..Self::nothing(&labels)
                 })
@@ -329,6 +340,10 @@ impl Charged {
                 billed: adds.into(),
                 held: held_from(state, labels),
             },
+            doubts: Standing {
+                came: in_doubt(state),
+                ..Standing::default()
+            },
             price,
             ..Self::nothing(labels)
         })
@@ -342,6 +357,7 @@ impl Charged {
             operation: labels.operation,
             at_ms: labels.started_ms,
             charge: Charge::default(),
+            doubts: Standing::default(),
             price: Price::Nothing,
         }
     }
@@ -350,6 +366,10 @@ impl Charged {
     pub const fn quarter_ms(&self) -> u64 {
         quarter_of(self.at_ms)
     }
+}
+
+fn in_doubt(state: State) -> u64 {
+    u64::from(matches!(state, State::InDoubt { .. }))
 }
 
 /// The beginning of a moment's quarter hour.
@@ -366,6 +386,11 @@ impl CapUsage {
             let charge = apps.entry(Arc::clone(&charged.app)).or_default();
             charge.merge(charged.charge);
         }
+        if !charged.doubts.is_none() {
+            let apps = self.doubts.entry(charged.quarter_ms()).or_default();
+            let doubts = apps.entry(Arc::clone(&charged.app)).or_default();
+            doubts.merge(charged.doubts);
+        }
         if charged.price != Price::Nothing {
             let key = (Arc::clone(&charged.app), charged.operation);
             self.prices.entry(key).or_default().add(charged.price);
@@ -376,6 +401,9 @@ impl CapUsage {
     pub fn prune(&mut self) {
         while self.quarters.len() > QUARTERS_MAX {
             self.quarters.pop_first();
+        }
+        while self.doubts.len() > QUARTERS_MAX {
+            self.doubts.pop_first();
         }
     }
 
@@ -400,6 +428,21 @@ impl CapUsage {
             }
         }
         sum
+    }
+
+    /// How many entries that began from the first moment on and before the second are in doubt, of one app or all.
+    pub fn in_doubt(&self, app: Option<&str>, since_ms: u64, until_ms: u64) -> u64 {
+        let mut doubts = Standing::default();
+        if since_ms >= until_ms {
+            return 0;
+        }
+        for apps in self.doubts.range(since_ms..until_ms).map(|(_, apps)| apps) {
+            let of_app = apps
+                .iter()
+                .filter(|(name, _)| app.is_none_or(|app| app == &***name));
+            of_app.for_each(|(_, one)| doubts.merge(*one));
+        }
+        doubts.now()
     }
 
     /// The prices of an operation of an app, where one was reported or is known never to be reported.

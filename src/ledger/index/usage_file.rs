@@ -13,6 +13,7 @@ use crate::ledger::fold::usage::{CapUsage, Charge, PriceHistory};
 use crate::ledger::journal::state_dir::Directory;
 use crate::ledger::record::{sealed, unsealed};
 use crate::ledger::shared_text;
+use crate::ledger::sums::Standing;
 use crate::protocol::Operation;
 
 const NAME: &str = "usage";
@@ -42,6 +43,9 @@ struct UsageLine {
     ledger: String,
     last_seq: u64,
     quarters: Vec<QuarterRow>,
+    /// A file of an earlier bursar lacks them: what was in doubt then is not counted by day.
+    #[serde(default)]
+    doubts: Vec<DoubtRow>,
     prices: Vec<PriceRow>,
 }
 
@@ -52,6 +56,14 @@ struct QuarterRow {
     #[serde(with = "shared_text")]
     app: Arc<str>,
     charge: Charge,
+}
+
+#[derive(Serialize, Deserialize)]
+struct DoubtRow {
+    at_ms: u64,
+    #[serde(with = "shared_text")]
+    app: Arc<str>,
+    doubts: Standing,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -98,6 +110,10 @@ impl UsageFile {
             let apps = usage.quarters.entry(row.at_ms).or_default();
             apps.entry(row.app).or_default().merge(row.charge);
         }
+        for row in body.doubts {
+            let apps = usage.doubts.entry(row.at_ms).or_default();
+            apps.entry(row.app).or_default().merge(row.doubts);
+        }
         for mut row in body.prices {
             if body.format == FORMAT_OF_ONE_PRICE {
                 row.prices.stand_for_both();
@@ -124,6 +140,13 @@ impl UsageFile {
                 charge: *charge,
             })
         });
+        let doubts = usage.doubts.iter().flat_map(|(at_ms, apps)| {
+            apps.iter().map(|(app, doubts)| DoubtRow {
+                at_ms: *at_ms,
+                app: app.clone(),
+                doubts: *doubts,
+            })
+        });
         let prices = usage
             .prices
             .iter()
@@ -137,6 +160,7 @@ impl UsageFile {
             ledger: ledger.to_owned(),
             last_seq,
             quarters: quarters.collect(),
+            doubts: doubts.collect(),
             prices: prices.collect(),
         };
         let failed = |error: serde_json::Error| LedgerError::io(state.path(), error);

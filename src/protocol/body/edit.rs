@@ -1,4 +1,4 @@
-//! The two edits that bursar may make to a body.
+//! The edits of one place that bursar may make to a body.
 
 use std::ops::Range;
 
@@ -7,10 +7,18 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::field;
+use super::request::{keep_two, span_in};
+use crate::money::MicroUsd;
 
 /// `error.type` of the object added beside `detail`. Not `invalid_request_error`: litellm turns
 /// that into a 400, whatever the status.
 const ERROR_TYPE: &str = "service_error";
+
+#[derive(Default)]
+struct UsageMembers {
+    has_any: bool,
+    has_cost: bool,
+}
 
 #[derive(Default)]
 struct ErrorMembers<'de> {
@@ -30,6 +38,37 @@ pub fn replace_model(body: &[u8], span: Range<usize>, model: &str) -> Vec<u8> {
     };
     let value = Value::from(model).to_string();
     [before, value.as_bytes(), after].concat()
+}
+
+/// The JSON object with `cost`, in USD, as the last member of its `usage`; every other byte as it was. The digits
+/// are those of the integer. `None`: there is no one `usage` object in it, or that has a `cost` of its own.
+pub fn add_usage_cost(body: &[u8], cost: MicroUsd) -> Option<Vec<u8>> {
+    let mut usages = Vec::new();
+    let is_whole = field::members(
+        body,
+        |key| key == "usage",
+        |_, value| keep_two(&mut usages, value),
+    );
+    let ([usage], true) = (usages.as_slice(), is_whole) else {
+        return None;
+    };
+    let mut found = UsageMembers::default();
+    let is_object = field::members(
+        usage.get().as_bytes(),
+        |_| true,
+        |key, _| {
+            found.has_any = true;
+            found.has_cost |= key == "cost";
+        },
+    );
+    if !is_object || found.has_cost {
+        return None;
+    }
+    let end = span_in(body, usage)?.end.checked_sub(1)?;
+    let (before, after) = body.split_at_checked(end)?;
+    let comma = if found.has_any { "," } else { "" };
+    let member = format!("{comma}\"cost\":{}", cost.to_usd());
+    Some([before, member.as_bytes(), after].concat())
 }
 
 /// The error body with `error: {message, type, code, param}` added, if it is a JSON object that has

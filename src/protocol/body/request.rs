@@ -19,12 +19,15 @@ pub struct RequestPeek {
     pub model_span: Option<Range<usize>>,
     /// `stream` is exactly `true`.
     pub stream: bool,
+    /// `stream_options.include_usage` is exactly `true`.
+    pub wants_usage: bool,
 }
 
 #[derive(Default)]
 struct RequestMembers<'de> {
     models: Vec<&'de RawValue>,
     stream: bool,
+    wants_usage: bool,
     /// One of them is not there as it came.
     is_cut: bool,
 }
@@ -39,13 +42,14 @@ impl RequestPeek {
 
     /// `None`: it is not one complete JSON object, or a value at one of the places that were read is cut.
     pub(super) fn read_object(body: &[u8], is_cut: impl Fn(&Range<usize>) -> bool) -> Option<Self> {
-        let wanted = ["model", "stream"];
+        let wanted = ["model", "stream", "stream_options"];
         let members =
             field::read_object::<RequestMembers<'_>>(body, &wanted, |members, key, value| {
                 members.is_cut |= span_in(body, value).is_some_and(|span| is_cut(&span));
                 match key {
                     "model" => keep_two(&mut members.models, value),
-                    _ => members.stream = value.get() == "true",
+                    "stream" => members.stream = value.get() == "true",
+                    _ => members.wants_usage = wants_usage(value),
                 }
             });
         let members = members.filter(|members| !members.is_cut)?;
@@ -61,8 +65,17 @@ impl RequestPeek {
                 .map(|model| model.chars().take(MODEL_CHARS_MAX).collect()),
             model_span,
             stream: members.stream,
+            wants_usage: members.wants_usage,
         })
     }
+}
+
+fn wants_usage(options: &RawValue) -> bool {
+    let options = options.get().as_bytes();
+    let wanted = field::read_object::<bool>(options, &["include_usage"], |wanted, _, value| {
+        *wanted = value.get() == "true";
+    });
+    wanted.unwrap_or(false)
 }
 
 /// Two are enough to know that a member occurs twice; more would cost memory.

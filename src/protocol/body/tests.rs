@@ -413,3 +413,71 @@ proptest! {
         prop_assert_eq!(text(&edited), expected);
     }
 }
+
+#[test]
+fn a_cost_is_the_last_member_of_usage_and_every_other_byte_stays() {
+    for (body, micro_usd, wanted) in [
+        (
+            r#"{"usage":{"a":1}}"#,
+            420,
+            r#"{"usage":{"a":1,"cost":0.000420}}"#,
+        ),
+        (r#"{"usage":{}}"#, 0, r#"{"usage":{"cost":0.000000}}"#),
+        (
+            " {\n \"usage\" : { \"a\":1.50 } , \"z\":{\"usage\":{}} }\n",
+            1_000_000,
+            " {\n \"usage\" : { \"a\":1.50 ,\"cost\":1.000000} , \"z\":{\"usage\":{}} }\n",
+        ),
+        (
+            r#"{"usage":{"a":{"cost":1}}}"#,
+            u64::MAX,
+            r#"{"usage":{"a":{"cost":1},"cost":18446744073709.551615}}"#,
+        ),
+    ] {
+        let edited = add_usage_cost(body.as_bytes(), MicroUsd::new(micro_usd)).unwrap();
+        assert_eq!(text(&edited), wanted);
+        serde_json::from_slice::<serde_json::Value>(&edited).unwrap();
+        assert_eq!(
+            add_usage_cost(&edited, MicroUsd::ZERO),
+            None,
+            "once is enough"
+        );
+    }
+    for body in [
+        "",
+        "[]",
+        "{}",
+        r#"{"usage":null}"#,
+        r#"{"usage":[]}"#,
+        r#"{"usage":"{}"}"#,
+        r#"{"usage":{"a":1}"#,
+        r#"{"usage":{"cost":null}}"#,
+        r#"{"usage":{"c\u006fst":1}}"#,
+        r#"{"usage":{},"usage":{}}"#,
+        r#"{"x":{"usage":{}}}"#,
+    ] {
+        assert_eq!(
+            add_usage_cost(body.as_bytes(), MicroUsd::new(1)),
+            None,
+            "{body}"
+        );
+    }
+}
+
+#[test]
+fn usage_in_a_stream_is_asked_for_by_true_alone() {
+    for (options, wanted) in [
+        (r#"{"include_usage":true}"#, true),
+        (r#"{ "x":1, "include_usage" : true }"#, true),
+        (r#"{"include_usage":false}"#, false),
+        (r#"{"include_usage":"true"}"#, false),
+        (r#"{"x":{"include_usage":true}}"#, false),
+        ("null", false),
+        ("true", false),
+    ] {
+        let body = format!(r#"{{"stream":true,"stream_options":{options}}}"#);
+        let peek = RequestPeek::read(body.as_bytes());
+        assert_eq!(peek.wants_usage, wanted, "{options}");
+        assert!(peek.stream);
+    }
+}

@@ -435,3 +435,59 @@ fn event_names_are_bounded() {
         }
     }
 }
+
+const HELD: &str =
+    "data: {\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4,\"total_tokens\":7}}\n\n";
+
+/// What flowed, what is held, and whether that begins with a chunk that has `usage`.
+fn holding(stream: &str, bytes: usize) -> (String, String, bool) {
+    let mut scanner = SseScanner::new(StreamKind::Data).holding_usage();
+    let mut hold_back = HoldBack::new();
+    let mut flowed = Vec::new();
+    for chunk in stream.as_bytes().chunks(bytes) {
+        let scan = scanner.feed(chunk, &mut |_| {});
+        if let Some(out) = hold_back.push(Bytes::copy_from_slice(chunk), &scan) {
+            flowed.extend_from_slice(&out);
+        }
+        assert_eq!(hold_back.len(), scan.hold);
+    }
+    let held = hold_back.take().unwrap_or_default();
+    (text(&flowed), text(&held), scanner.holds_usage())
+}
+
+#[test]
+fn the_last_chunk_with_usage_waits_for_the_end_mark_in_any_chunking() {
+    let event = "data: {\"choices\":[]}\n\n";
+    let receipt = ": service-billed-micro-usd 7\n\n";
+    let done = "data: [DONE]\n\n";
+    let rows: [(&[&str], &[&str], bool); 6] = [
+        (&[event], &[HELD, receipt, done], true),
+        (&[event], &[HELD, receipt], true),
+        (&[HELD, event], &[HELD, done], true),
+        (&[HELD, receipt, event], &[done], false),
+        (&[event, receipt], &[done], false),
+        (&[event], &[HELD, "data: [DO"], true),
+    ];
+    for (flows, waits, is_usage) in rows {
+        let stream = [flows.concat(), waits.concat()].concat();
+        for bytes in [1, 2, 7, 30, 5_000] {
+            let wanted = (flows.concat(), waits.concat(), is_usage);
+            assert_eq!(holding(&stream, bytes), wanted, "{bytes}");
+            let crlf = stream.replace('\n', "\r\n");
+            let (flowed, held, holds) = holding(&crlf, bytes);
+            let wanted = (flows.concat(), waits.concat(), is_usage);
+            let lf = |text: String| text.replace("\r\n", "\n");
+            assert_eq!((lf(flowed), lf(held), holds), wanted, "{bytes}, CRLF");
+        }
+    }
+}
+
+#[test]
+fn a_chunk_with_usage_does_not_wait_for_ever_nor_does_a_line_without_end() {
+    let comments = ": x\n\n".repeat(40_000);
+    let (flowed, held, is_usage) = holding(&[HELD, &comments].concat(), 4_096);
+    assert!(flowed.starts_with(HELD) && held.is_empty() && !is_usage);
+    let endless = format!("data: {}", "x".repeat(200_000));
+    let (flowed, held, _) = holding(&endless, 4_096);
+    assert_eq!((flowed.len(), held.len()), (endless.len(), 0));
+}

@@ -238,6 +238,12 @@ impl AnswerFlow {
                 // The bytes that were held went out, and the event is held now.
                 self.forward.wrote(self.purchase.as_deref(), true);
             }
+            (Outstanding::Settling, Event::Settled(in_place)) => {
+                // What was held comes first behind the outcome.
+                if let Some(PlannedStep::Give(held)) = self.plan.front_mut() {
+                    *held = in_place;
+                }
+            }
             (Outstanding::Settling, Event::Refused) => {
                 self.plan.clear();
                 self.plan.push_back(PlannedStep::Leave(Leave::GivenUp));

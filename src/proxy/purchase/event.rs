@@ -59,7 +59,7 @@ pub enum Action {
     Warn(Bytes),
     /// Records the piece for a repeat: [`Event::Did`] or [`Event::Lost`].
     Keep(Bytes),
-    /// Writes the outcome: [`Event::Did`] or [`Event::Refused`].
+    /// Writes the outcome: [`Event::Did`], [`Event::Settled`] or [`Event::Refused`].
     Settle {
         ending: AnswerEnd,
         /// No app has shown to be there for it.
@@ -142,6 +142,8 @@ pub enum Event {
     Wrote(Written),
     /// The action was carried out.
     Did,
+    /// The outcome is written, and this goes out in place of what was held.
+    Settled(Bytes),
     /// A write failed, or what was to be kept was not.
     Lost(Loss),
     /// The ledger could not write, or there is no room.

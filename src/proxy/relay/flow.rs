@@ -107,7 +107,7 @@ pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answe
         (true, true) => (Content::coded(key.clone()), AnswerForm::Stream),
         (true, false) => {
             let has_comments = route.receipt == ReceiptFrom::HeadersAndComments;
-            let content = Content::events(key.clone(), kind, has_comments);
+            let content = Content::events(key.clone(), kind, has_comments, relay.shows_cost);
             let is_chat = kind == StreamKind::Data && is_metered;
             (
                 content,
@@ -423,7 +423,9 @@ impl Flow<'_, '_> {
         {
             tracing::warn!(%error, "the amount of an eval run could not be recorded");
         }
-        Event::Did
+        let cost = self.relay.shown_cost();
+        let priced = cost.and_then(|cost| self.content.with_cost(cost));
+        priced.map_or(Event::Did, Event::Settled)
     }
 
     async fn leave(&mut self, leave: Leave) -> Event {

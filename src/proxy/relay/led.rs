@@ -60,6 +60,8 @@ pub struct Relay<'a> {
     pub state: Option<State>,
     /// What the key came to, where that is known.
     pub price: Option<MicroUsd>,
+    /// The app reads what an answer cost in its `usage`.
+    pub shows_cost: bool,
 }
 
 /// What was answered, for the report.
@@ -154,6 +156,11 @@ impl Relay<'_> {
         self.state = Some(settlement.state);
         self.price = settlement.price;
         Ok(())
+    }
+
+    /// What stands in the answer's `usage` as its cost. `None`: nothing does.
+    pub(super) fn shown_cost(&self) -> Option<MicroUsd> {
+        self.price.filter(|_| self.shows_cost)
     }
 
     /// How the answer stands with the app now, for the case that bursar dies before it is given.

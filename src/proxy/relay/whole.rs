@@ -14,7 +14,8 @@ use super::given::Given;
 use super::led::{Answered, Relay};
 use super::{own, speech};
 use crate::ledger::entry::Stage;
-use crate::protocol::body::{add_error_object, add_error_object_with_hint};
+use crate::protocol::Dialect;
+use crate::protocol::body::{add_error_object, add_error_object_with_hint, add_usage_cost};
 use crate::protocol::names::X_SHOULD_RETRY;
 use crate::protocol::translate::AnswerFacts;
 use crate::proxy::purchase::answer::{AnswerFlow, may_give};
@@ -76,7 +77,7 @@ pub(super) async fn whole(
     let facts = AnswerFacts {
         entry: &entry,
         created_s: relay.entry_id.unix_s(),
-        cost: relay.price,
+        cost: relay.shown_cost(),
     };
     let made = match relay.given.made(&mut answer, &body, facts) {
         Ok(made) => made,
@@ -119,11 +120,18 @@ pub(super) async fn whole(
     )
 }
 
-/// The two changes to a body: `error` beside a lone `detail`, and the key struck out where a
-/// service echoes it (rule I9).
+/// The changes to a body: `error` beside a lone `detail`, `cost` in `usage` where the app asks for it, and the key
+/// struck out where a service echoes it (rule I9).
 fn edited(relay: &Relay<'_>, head: &ResponseHeader, body: Bytes) -> Bytes {
     let status = head.status;
     let mut body = body;
+    // A translation puts it where its dialect has it.
+    let cost = relay.shown_cost().filter(|_| status.is_success());
+    if let Some(cost) = cost.filter(|_| relay.given.dialect() == Dialect::Chat)
+        && let Some(priced) = add_usage_cost(&body, cost)
+    {
+        body = Bytes::from(priced);
+    }
     let adds_error = relay.settings.config.errors.add_error_object
         && (status.is_client_error() || status.is_server_error());
     if adds_error {

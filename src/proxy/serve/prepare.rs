@@ -34,6 +34,8 @@ pub struct Prepared {
     pub given: Given,
     /// What a translation left out.
     pub dropped: Dropped,
+    /// The app reads what an answer cost in its `usage`.
+    pub shows_cost: bool,
 }
 
 /// Largest turn that is made into a stream, or translated: the most that the interface names of any answer.
@@ -65,6 +67,7 @@ fn edited(request: &Request<'_>, body: &RequestBody) -> Result<Prepared, Refusal
         return Ok(Prepared {
             given: Given::Translated(translated.turn),
             dropped: translated.dropped,
+            shows_cost: request.app.cost_in_usage.unwrap_or(true),
             ..with_alias(request, &body, peek)
         });
     }
@@ -74,7 +77,13 @@ fn edited(request: &Request<'_>, body: &RequestBody) -> Result<Prepared, Refusal
     } else {
         RequestPeek::default()
     };
-    let prepared = with_alias(request, body.bytes(), peek);
+    // A stream has its `usage` in a chunk of its own where the app asked for it.
+    let has_usage = !peek.stream || peek.wants_usage;
+    let is_chat = matches!(route.operation, Operation::Chat | Operation::AgentTurn);
+    let prepared = Prepared {
+        shows_cost: request.app.cost_in_usage == Some(true) && is_chat && has_usage,
+        ..with_alias(request, body.bytes(), peek)
+    };
     let agent_receipts = request
         .app
         .agent_receipts
@@ -119,6 +128,7 @@ fn with_alias(request: &Request<'_>, body: &Bytes, peek: RequestPeek) -> Prepare
         foreign_model,
         given: Given::Served,
         dropped: Dropped::default(),
+        shows_cost: false,
     }
 }
 

@@ -35,7 +35,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
             &["opened"],
             &["key", "rows", "written"],
             &["reader"],
-            &["ledger", "listen", "requests", "upstream"],
+            &["ledger", "listen", "notify", "requests", "upstream"],
             &["app"],
         ],
     ),
@@ -62,6 +62,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
             &["rules"],
         ],
     ),
+    ("src/notices", &[&["marks", "notice"], &["send"]]),
     (
         "src/admin",
         &[
@@ -70,7 +71,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
             &["failure", "page"],
             &["shared"],
             &["reading"],
-            &["orders", "overview", "runs"],
+            &["line", "orders", "overview", "runs"],
             &["change"],
             &["routes"],
             &["schedule"],
@@ -109,6 +110,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
                 "explain",
                 "freeze",
                 "key",
+                "line",
                 "receipts",
                 "reconcile",
                 "run",

@@ -116,6 +116,33 @@ async fn a_start_finds_what_the_process_before_it_had_also_after_a_kill() {
 }
 
 #[tokio::test]
+async fn entries_in_doubt_are_counted_with_the_file_of_usage_and_without_it() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    bench.buy(&ledger, 50, billed(30)).await;
+    for _ in 0..2 {
+        let lost = bench.begin(&ledger, 0).await;
+        let outcome = ended(lost, AttemptEnd::NoHead, Receipt::default());
+        ledger.settle(outcome).await.unwrap();
+    }
+    let in_doubt = |usage: &CapUsage| usage.in_doubt(None, 0, u64::MAX);
+    assert_eq!(in_doubt(&bench.usage(&ledger)), 2);
+    let usage = bench.usage(&ledger);
+    let apps: Vec<_> = usage.doubts.values().flat_map(|apps| apps.keys()).collect();
+    assert_eq!(apps.len(), 1);
+    assert_eq!(usage.in_doubt(Some(apps[0]), 0, u64::MAX), 2);
+    assert_eq!(usage.in_doubt(Some("another"), 0, u64::MAX), 0);
+    assert_eq!(usage.in_doubt(None, 0, START_MS - GRAIN_MS), 0);
+    ledger.close().await;
+    let ledger = bench.open();
+    assert_eq!(in_doubt(&bench.usage(&ledger)), 2);
+    ledger.close().await;
+    std::fs::remove_file(bench.state_dir().join("usage")).unwrap();
+    let ledger = bench.open();
+    assert_eq!(in_doubt(&bench.usage(&ledger)), 2);
+}
+
+#[tokio::test]
 async fn a_damaged_or_missing_file_of_usage_costs_a_reading_and_nothing_else() {
     let bench = Bench::new();
     let ledger = bench.open();

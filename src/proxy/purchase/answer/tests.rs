@@ -164,6 +164,18 @@ fn a_stream_is_settled_before_its_end_mark_goes_out() {
     );
 }
 
+#[test]
+fn what_was_held_may_go_out_as_something_else_behind_the_outcome() {
+    let bench = Bench::new();
+    let mut answer = bench.answer(AnswerForm::Chat);
+    play(&mut answer, Presence::Here, vec![piece(), OUT, end_mark()]);
+    let priced = Event::Settled(Bytes::from_static(b"priced"));
+    let Action::Write { piece, .. } = answer.on(priced, &app(Presence::Here)) else {
+        panic!("what was held is given");
+    };
+    assert_eq!(piece, "priced");
+}
+
 /// How a stream ends that was not settled, by what ended it, and whether its app had a part.
 #[test]
 fn what_is_not_complete_is_settled_so_and_broken_off() {

@@ -1,14 +1,17 @@
 //! The bytes of a flowing answer between the service and the app: what of them may go out, and what they
 //! contain for the receipt.
 //!
-//! Promise: what goes out is what came, without the organization's key (rule I9); the bytes that may begin
+//! Promise: what goes out is what came, without the organization's key (rule I9) and with what it cost, where the app
+//! asks for that; the bytes that may begin
 //! `data: [DONE]`, and the last chunk of a document, are held until they are asked for (rule I2).
 
 use bytes::Bytes;
+use memchr::memchr;
 
 use super::redactor::Redactor;
 use crate::config::ApiKey;
-use crate::protocol::body::{AnswerPeek, JsonFieldScanner};
+use crate::money::MicroUsd;
+use crate::protocol::body::{AnswerPeek, JsonFieldScanner, add_usage_cost};
 use crate::protocol::sse::{HoldBack, SseEvent, SseScanner, StreamKind};
 use crate::proxy::purchase::event::EndMark;
 use crate::proxy::settings::Settings;
@@ -34,6 +37,8 @@ enum ContentForm {
         hold: HoldBack,
         /// Its comments are receipt lines.
         has_comments: bool,
+        /// What was held when the end mark came, if it begins with a chunk that has `usage`.
+        tail: Option<Bytes>,
     },
 }
 
@@ -62,13 +67,19 @@ impl Content {
         Self::of(key, ContentForm::Coded)
     }
 
-    pub fn events(key: ApiKey, kind: StreamKind, has_comments: bool) -> Self {
+    /// `takes_cost`: the chunk with `usage` waits for [`Self::with_cost`].
+    pub fn events(key: ApiKey, kind: StreamKind, has_comments: bool, takes_cost: bool) -> Self {
+        let scanner = SseScanner::new(kind);
         Self::of(
             key,
             ContentForm::Events {
-                scanner: SseScanner::new(kind),
+                scanner: match takes_cost {
+                    true => scanner.holding_usage(),
+                    false => scanner,
+                },
                 hold: HoldBack::new(),
                 has_comments,
+                tail: None,
             },
         )
     }
@@ -122,6 +133,7 @@ impl Content {
                 scanner,
                 hold,
                 has_comments,
+                tail,
             } => {
                 let scan = scanner.feed(&chunk, &mut |event| match event {
                     SseEvent::Comment { name, value } if *has_comments => {
@@ -136,9 +148,27 @@ impl Content {
                 };
                 // How much is behind it in this chunk is chance.
                 gathered.response_bytes = bytes;
-                (piece, EndMark::Came { held: hold.take() })
+                let held = hold.take();
+                if tail.is_none() && scanner.holds_usage() {
+                    tail.clone_from(&held);
+                }
+                (piece, EndMark::Came { held })
             }
         }
+    }
+
+    /// What was held when the end mark came, with what it cost. `None`: there is no `usage` in it that could take that.
+    pub fn with_cost(&self, cost: MicroUsd) -> Option<Bytes> {
+        let ContentForm::Events {
+            tail: Some(tail), ..
+        } = &self.form
+        else {
+            return None;
+        };
+        let (line, rest) = tail.split_at_checked(memchr(b'\n', tail)?)?;
+        let json = line.strip_prefix(b"data:")?;
+        let edited = add_usage_cost(json, cost)?;
+        Some(Bytes::from([b"data:", &*edited, rest].concat()))
     }
 
     /// What was held to the end.

@@ -1,0 +1,166 @@
+//! A share of a cap that is used is told once, whatever ends the daemon; and a person can try how.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::support::daemon::{Daemon, command};
+use crate::support::origin::billed;
+use crate::support::wire::request;
+use crate::support::{Origin, Step, chat, eventually};
+
+struct Place {
+    folder: tempfile::TempDir,
+    origin: Origin,
+}
+
+impl Place {
+    /// A service of which each answer costs 30 micro-dollars, and a configuration that tells by a program.
+    async fn new(program: &str) -> Self {
+        let place = Self {
+            folder: tempfile::tempdir().expect("a directory"),
+            origin: Origin::always(Step::Answer(billed(30))).await,
+        };
+        let command = Value::from(vec!["sh", "-c", program]);
+        let lines = format!(
+            "[caps]\nday_micro_usd = 100\nwarn_at = [0.5, 0.8]\n[notify]\ncommand = {command}\n"
+        );
+        std::fs::write(place.at("config.toml"), lines).expect("a file");
+        place
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    async fn daemon(&self) -> Daemon {
+        let config = self.at("config.toml").display().to_string();
+        Daemon::start(
+            &self.origin.url(),
+            &self.at("state"),
+            &["--config", &config],
+        )
+        .await
+    }
+
+    async fn run(&self, arguments: &[&str]) -> Output {
+        let state = self.at("state").display().to_string();
+        let whole = [arguments, &["--state-dir", &state]].concat();
+        command(&whole).output().await.expect("it runs")
+    }
+}
+
+async fn spend(daemon: &Daemon) {
+    let mut wire = daemon.connect().await;
+    wire.send(request("POST", "/v1/chat/completions", &[], &chat("x")))
+        .await;
+    assert_eq!(wire.answer().await.status, 200);
+}
+
+/// The objects in a file, when there are so many.
+async fn told(file: &Path, count: usize) -> Vec<Value> {
+    eventually("the notice", || async {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let objects: Vec<Value> = text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect();
+        (objects.len() >= count).then_some(objects)
+    })
+    .await
+}
+
+/// Of what is told later the file's order says that nothing was told twice before.
+#[tokio::test]
+async fn each_share_is_told_once_a_limit_whether_the_daemon_is_killed_stopped_or_the_cap_is_raised()
+{
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("told");
+    let program = format!("cat >>{0}; echo >>{0}", file.display());
+    let place = Place::new(&program).await;
+
+    let daemon = place.daemon().await;
+    spend(&daemon).await;
+    spend(&daemon).await;
+    told(&file, 1).await;
+    daemon.kill().await;
+
+    let daemon = place.daemon().await;
+    spend(&daemon).await;
+    told(&file, 2).await;
+    daemon.terminate().await;
+
+    let daemon = place.daemon().await;
+    let raise = ["caps", "raise", "all", "day", "--to-usd", "0.0002"];
+    let raised = place.run(&raise).await;
+    assert!(raised.status.success(), "{raised:?}");
+    spend(&daemon).await;
+    let told = told(&file, 3).await;
+    let figures = |notice: &Value| {
+        let of = |name: &str| notice[name].clone();
+        (
+            of("threshold"),
+            of("limit_micro_usd"),
+            of("spent_micro_usd"),
+        )
+    };
+    let wanted = [(0.5, 100, 60), (0.8, 100, 90), (0.5, 200, 120)];
+    let wanted: Vec<_> = wanted
+        .into_iter()
+        .map(|(share, limit, spent)| (share.into(), limit.into(), spent.into()))
+        .collect();
+    assert_eq!(told.iter().map(figures).collect::<Vec<_>>(), wanted);
+    for notice in &told {
+        assert_eq!(notice["event"], "cap_warning");
+        assert_eq!(notice["app"], Value::Null);
+        assert_eq!(notice["cap"], "day");
+    }
+    daemon.terminate().await;
+}
+
+/// It was marked before it was sent.
+#[tokio::test]
+async fn a_daemon_that_dies_while_it_tells_does_not_tell_again() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("told");
+    // It hangs behind the first.
+    let program = format!("cat >>{0}; echo >>{0}; sleep 9", file.display());
+    let place = Place::new(&program).await;
+    let daemon = place.daemon().await;
+    spend(&daemon).await;
+    spend(&daemon).await;
+    told(&file, 1).await;
+    daemon.kill().await;
+    let daemon = place.daemon().await;
+    spend(&daemon).await;
+    let told = told(&file, 2).await;
+    assert_eq!(told[0]["threshold"], 0.5);
+    assert_eq!(told[1]["threshold"], 0.8);
+    daemon.kill().await;
+}
+
+#[tokio::test]
+async fn a_program_of_the_daemon_has_none_of_its_files_open_and_a_trial_says_how_it_went() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("open");
+    let program = format!("ls /proc/$$/fd >{}; test ! -e /nowhere", file.display());
+    let place = Place::new(&program).await;
+    let without = place.run(&["caps", "notify"]).await;
+    assert_eq!(without.status.code(), Some(1), "no daemon: {without:?}");
+    let daemon = place.daemon().await;
+    let tried = place.run(&["caps", "notify"]).await;
+    assert!(tried.status.success(), "{tried:?}");
+    let open = std::fs::read_to_string(&file).expect("the program ran");
+    let open: Vec<&str> = open.lines().collect();
+    assert_eq!(open, ["0", "1", "2"]);
+    daemon.terminate().await;
+
+    let place = Place::new("exit 3").await;
+    let daemon = place.daemon().await;
+    let tried = place.run(&["caps", "notify"]).await;
+    assert_eq!(tried.status.code(), Some(1));
+    let words = String::from_utf8_lossy(&tried.stderr).into_owned();
+    assert!(words.contains("exit status: 3"), "{words}");
+    daemon.terminate().await;
+}
