@@ -43,8 +43,8 @@ pub use self::notify::{Notify, NotifyUrl, NotifyWay, Share};
 pub use self::opened::users_folder;
 use self::reader::{Need, Reader};
 pub use self::requests::{
-    Adopt, AgentReceipts, Errors, Log, LogFormat, LogLevel, Models, OnDisconnect, Retry, Shaping,
-    Streams,
+    Adopt, AgentReceipts, Errors, Log, LogFormat, LogLevel, ModelList, Models, OnDisconnect, Retry,
+    Shaping, Streams,
 };
 use self::rows::InForce;
 pub use self::token::{TOKEN_MARK, Token, TokenForm, TokenHash};

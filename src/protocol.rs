@@ -64,6 +64,8 @@ closed_set! {
         Chat => "chat",
         Responses => "responses",
         Messages => "messages",
+        /// OpenAI's form of the speech routes; its errors are as in chat.
+        Audio => "openai_audio",
     }
 }
 

@@ -36,6 +36,7 @@ use crate::ledger::LedgerError;
 use crate::ledger::query::{Filter, FoundBy, Listing, Spend, find, list, window};
 use crate::ledger::reconcile::compare;
 use crate::protocol::routes::{Lookup, RouteTable};
+use crate::protocol::{Dialect, translate};
 use crate::telemetry::exposition;
 use crate::telemetry::metrics::{ComparisonResult, Difference};
 
@@ -68,7 +69,7 @@ pub async fn answer(
         Err(refused) => refused.status == StatusCode::METHOD_NOT_ALLOWED,
     };
     if is_let_in && is_for_apps(request.method(), request.uri().path()) {
-        return elsewhere(admin);
+        return elsewhere(admin, request.uri().path());
     }
     if let Err(refused) = admitted {
         let mut answer = plain(refused.status, refused.text);
@@ -142,16 +143,26 @@ fn for_apps(proxy: &[ListenAddr]) -> String {
     )
 }
 
-/// Both error shapes, as SDKs read them, with the address that apps go to.
-fn elsewhere(admin: &Admin) -> Answer {
+/// Both error shapes, as SDKs read them, or that of Anthropic's clients, with the address that apps go to.
+fn elsewhere(admin: &Admin, path: &str) -> Answer {
     let address = for_apps(&admin.proxy);
     let detail = format!(
-        "This is bursar's admin address, where receipts are read. The base URL of apps is {address} (or …/agent/v1)."
+        "This is bursar's admin address, where receipts are read. The base URL of apps is {address} (or …/agent/v1; \
+         ANTHROPIC_BASE_URL ends in /agent). Nothing was sent."
     );
     let error = json!({
         "detail": detail,
-        "error": { "message": detail, "type": "bursar_error", "param": null, "code": "route_unknown" },
+        "error": { "message": detail, "type": "bursar_error", "param": null, "code": "admin_address" },
     });
+    if path.split('/').any(|part| part == "messages")
+        && let Some(error) = translate::error(
+            Dialect::Messages,
+            StatusCode::NOT_FOUND.as_u16(),
+            error.to_string().as_bytes(),
+        )
+    {
+        return respond(StatusCode::NOT_FOUND, JSON, error);
+    }
     document(StatusCode::NOT_FOUND, &error)
 }
 

@@ -65,6 +65,19 @@ impl Listen {
         is_remote(&self.proxy)
     }
 
+    /// What to write into the configuration so that pages of this origin, too, may call. In quotes that a log line need
+    /// not escape. `None`: it is no origin that can be listed.
+    pub fn line_that_allows(&self, origin: &str) -> Option<String> {
+        let new = value::allowed_origin(origin).ok()?;
+        let listed: Vec<String> = self.allowed_origins.iter().chain([&new]).cloned().collect();
+        let is_plain = listed.iter().all(|origin| !origin.contains('\''));
+        let line = format!(
+            "below [listen]: allowed_origins = ['{}']",
+            listed.join("', '")
+        );
+        is_plain.then_some(line)
+    }
+
     /// `state_dir`: where the admin socket lies; `None` where that was a mistake.
     pub fn read(reader: &mut Reader<'_>, state_dir: Option<&Path>) -> Self {
         reader.enter("listen");

@@ -1,10 +1,11 @@
 //! `[retry]`, `[shaping]`, `[streams]`, `[models]`, `[errors]` and `[log]`: how requests are treated, and
 //! what is logged.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::reader::Reader;
-use super::value::Aliases;
+use super::value::{Aliases, model_name, speech_format};
 use super::written::quoted;
 use crate::protocol::closed_set;
 
@@ -48,6 +49,8 @@ pub struct Streams {
     pub on_disconnect: OnDisconnect,
     pub drain_timeout: Duration,
     pub agent_receipts: AgentReceipts,
+    /// Silence of the service after which an app is sent a comment. `None`: never.
+    pub keepalive: Option<Duration>,
 }
 
 closed_set! {
@@ -74,8 +77,23 @@ closed_set! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Models {
     pub aliases: Aliases,
-    /// Routes in other dialects are translated to chat completions.
+    pub list: ModelList,
+    /// Routes in other dialects are translated to chat completions, and OpenAI's form of speech to the service's.
     pub translate: bool,
+    /// The service's voices by the names that apps give in OpenAI's form.
+    pub voices: BTreeMap<String, String>,
+    /// What the service's speech comes in, in OpenAI's words.
+    pub speech_formats: Vec<String>,
+}
+
+closed_set! {
+    /// What the list of models has.
+    ModelList {
+        /// The service's models.
+        Service => "service",
+        /// The same, and the aliases.
+        Aliases => "aliases",
+    }
 }
 
 /// `[errors]`
@@ -170,6 +188,8 @@ impl Streams {
             agent_receipts: reader
                 .word("agent_receipts", AgentReceipts::ALL)
                 .unwrap_or(AgentReceipts::Unreported),
+            // 0 is never.
+            keepalive: Some(reader.seconds("keepalive_s")).filter(|after| !after.is_zero()),
         }
     }
 }
@@ -186,18 +206,40 @@ impl Models {
                 reader.refuse(&sent.place, why);
             }
         }
-        let pairs: Vec<String> = aliases
-            .iter()
-            .map(|(asked, sent)| format!("{} = {}", quoted(asked), quoted(sent)))
-            .collect();
-        match pairs.is_empty() {
-            true => reader.set("aliases", "{}"),
-            false => reader.set("aliases", format_args!("{{ {} }}", pairs.join(", "))),
-        }
+        reader.set("aliases", pairs(aliases.iter()));
         Self {
             aliases,
+            list: reader
+                .word("list", ModelList::ALL)
+                .unwrap_or(ModelList::Service),
             translate: reader.flag("translate").unwrap_or(true),
+            voices: voices(reader),
+            speech_formats: reader.each("speech_formats", speech_format),
         }
+    }
+}
+
+fn voices(reader: &mut Reader<'_>) -> BTreeMap<String, String> {
+    let mut voices = BTreeMap::new();
+    for (asked, sent) in reader.string_map("voices") {
+        match model_name(&asked, &sent.value) {
+            Ok(()) => drop(voices.insert(asked, sent.value)),
+            Err(why) => reader.refuse(&sent.place, why),
+        }
+    }
+    let given = voices.iter().map(|(asked, sent)| (&**asked, &**sent));
+    reader.set("voices", pairs(given));
+    voices
+}
+
+/// A table of strings, as TOML.
+fn pairs<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let pairs: Vec<String> = pairs
+        .map(|(asked, sent)| format!("{} = {}", quoted(asked), quoted(sent)))
+        .collect();
+    match pairs.is_empty() {
+        true => "{}".to_owned(),
+        false => format!("{{ {} }}", pairs.join(", ")),
     }
 }
 

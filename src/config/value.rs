@@ -382,6 +382,28 @@ fn is_plain_path(path: &str) -> bool {
     })
 }
 
+/// Two names of a line `asked = sent`, of voices as of models.
+pub(super) fn model_name(asked: &str, sent: &str) -> Result<(), String> {
+    if is_model_name(asked) && is_model_name(sent) {
+        return Ok(());
+    }
+    Err(format!(
+        "{asked:?} = {sent:?}: a name has 1 to {MODEL_CHARS_MAX} printable ASCII characters"
+    ))
+}
+
+/// A format of `speech_formats`, as OpenAI's `response_format` has it.
+pub(super) fn speech_format(text: &str) -> Result<String, String> {
+    let is_word = (1..=16).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    match is_word {
+        true => Ok(text.to_owned()),
+        false => Err(format!("{text:?} is no format, such as \"wav\" or \"mp3\"")),
+    }
+}
+
 fn is_model_name(name: &str) -> bool {
     (1..=MODEL_CHARS_MAX).contains(&name.len())
         && name

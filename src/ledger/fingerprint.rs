@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::protocol::Dialect;
 use crate::protocol::body::hash_json;
+use crate::protocol::translate::audio;
 
 /// BLAKE3 of a request (method, path and query, body, `X-Service-Session`, `X-Service-RTE-Query`) or of
 /// a long key, keyed with a secret of this ledger, so that the disk reveals nothing about prompts.
@@ -43,6 +44,8 @@ pub enum GivenAs {
     MadeStream,
     /// The answer in this dialect, as a document or as events: one purchase.
     Translated(Dialect),
+    /// The answer of a speech route in OpenAI's form.
+    Audio(audio::Form),
 }
 
 /// A request's hash while its body arrives: all parts, and of the body what came so far.
@@ -137,10 +140,15 @@ fn finish(hasher: &mut blake3::Hasher, end: &[u8]) -> Fingerprint {
 /// releases.
 fn end_of(given_as: GivenAs) -> &'static [u8] {
     match given_as {
-        GivenAs::Served | GivenAs::Translated(Dialect::Chat) => &[],
+        GivenAs::Served | GivenAs::Translated(Dialect::Chat | Dialect::Audio) => &[],
         GivenAs::MadeStream => &[2],
         GivenAs::Translated(Dialect::Responses) => &[5],
         GivenAs::Translated(Dialect::Messages) => &[6],
+        GivenAs::Audio(audio::Form::Json) => &[7],
+        GivenAs::Audio(audio::Form::Text) => &[8],
+        GivenAs::Audio(audio::Form::VerboseJson) => &[9],
+        GivenAs::Audio(audio::Form::Sound) => &[10],
+        GivenAs::Audio(audio::Form::NamedSound) => &[11],
     }
 }
 

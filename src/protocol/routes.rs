@@ -57,6 +57,8 @@ pub enum BodyForm {
     /// `application/json` and nothing else: a page can send other types without a preflight.
     Json,
     Multipart,
+    /// JSON, or the same in OpenAI's form, which is multipart (transcriptions).
+    JsonOrForm,
     /// JSON, multipart or none (image edits, whose shape the interface does not show).
     Any,
     /// A body is not expected; one with a JSON type is passed.
@@ -194,7 +196,7 @@ const ONLY_NOT_SENT: RetryRule = RetryRule {
 };
 
 /// The base URL picks the lane: agents use `…/agent/v1`, and Claude Code `…/agent`.
-const TRANSLATIONS: [(&str, Translation); 3] = [
+const TRANSLATIONS: [(&str, Translation); 5] = [
     (
         "/v1/responses",
         Translation {
@@ -214,6 +216,21 @@ const TRANSLATIONS: [(&str, Translation); 3] = [
         Translation {
             dialect: Dialect::Messages,
             to: "/agent/v1/chat/completions",
+        },
+    ),
+    // One model, which the service names in its list alone.
+    (
+        "/v1/models/{}",
+        Translation {
+            dialect: Dialect::Chat,
+            to: "/v1/models",
+        },
+    ),
+    (
+        "/agent/v1/models/{}",
+        Translation {
+            dialect: Dialect::Chat,
+            to: "/agent/v1/models",
         },
     ),
 ];
@@ -245,6 +262,10 @@ impl RouteTable {
             })
             .collect();
         table.rows.extend(translated);
+        let transcriptions = |row: &&mut Route| row.operation == Operation::Transcription;
+        if let Some(row) = table.rows.iter_mut().find(transcriptions) {
+            row.body = BodyForm::JsonOrForm;
+        }
         table
     }
 

@@ -8,7 +8,9 @@
 //! by name; what only tunes is left out and listed. Nothing is invented: no token count, no signature, no
 //! price.
 
+pub mod audio;
 pub mod messages;
+pub mod models;
 mod rendering;
 pub mod responses;
 

@@ -31,13 +31,22 @@ closed_set! {
         AppRemoved => "app_removed",
         RunEnded => "run_ended",
         ContentTypeRefused => "content_type_refused",
+        ContentCodingRefused => "content_coding_refused",
         PathRefused => "path_refused",
         HeaderRefused => "header_refused",
         LengthRefused => "length_refused",
         MethodRefused => "method_refused",
         RouteUnknown => "route_unknown",
         ResponsesUnsupported => "responses_unsupported",
+        CompletionsUnsupported => "completions_unsupported",
+        MessagesElsewhere => "messages_elsewhere",
+        CountTokensUnsupported => "count_tokens_unsupported",
+        RealtimeUnsupported => "realtime_unsupported",
         BasePathMissing => "base_path_missing",
+        BasePathDoubled => "base_path_doubled",
+        OtherLane => "other_lane",
+        ModelUnknown => "model_unknown",
+        ResponsesBody => "responses_body",
         BodyTooLarge => "body_too_large",
         BodyTooSlow => "body_too_slow",
         BodyBroken => "body_broken",
@@ -93,6 +102,7 @@ impl Code {
             | Self::HeaderRefused
             | Self::LengthRefused
             | Self::BodyBroken
+            | Self::ResponsesBody
             | Self::Untranslatable
             // A repeat is given the same. Measured: Codex asks 30 times behind a 502, and once behind a 400.
             | Self::AnswerUntranslatable => StatusCode::BAD_REQUEST,
@@ -107,9 +117,16 @@ impl Code {
             | Self::Frozen => StatusCode::FORBIDDEN,
             Self::CapReached => StatusCode::PAYMENT_REQUIRED,
             Self::CapBusy => StatusCode::TOO_MANY_REQUESTS,
-            Self::RouteUnknown | Self::ResponsesUnsupported | Self::BasePathMissing => {
-                StatusCode::NOT_FOUND
-            }
+            Self::RouteUnknown
+            | Self::ResponsesUnsupported
+            | Self::CompletionsUnsupported
+            | Self::MessagesElsewhere
+            | Self::CountTokensUnsupported
+            | Self::RealtimeUnsupported
+            | Self::BasePathMissing
+            | Self::BasePathDoubled
+            | Self::OtherLane
+            | Self::ModelUnknown => StatusCode::NOT_FOUND,
             Self::MethodRefused => StatusCode::METHOD_NOT_ALLOWED,
             Self::HeadTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::HeadTooSlow | Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -117,7 +134,9 @@ impl Code {
             Self::QueueFull | Self::QueueTimeout => StatusCode::TOO_MANY_REQUESTS,
             Self::UpstreamRefusedKey => StatusCode::UNAUTHORIZED,
             Self::BalanceEmpty => StatusCode::PAYMENT_REQUIRED,
-            Self::ContentTypeRefused => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::ContentTypeRefused | Self::ContentCodingRefused => {
+                StatusCode::UNSUPPORTED_MEDIA_TYPE
+            }
             Self::MemoryFull
             | Self::ConnectionsFull
             | Self::LedgerUnavailable
@@ -207,6 +226,9 @@ impl Code {
                 "The run that this token was for has ended: its `bursar exec` is gone. Nothing was sent."
             }
             Self::ContentTypeRefused => "This route takes Content-Type: application/json.",
+            Self::ContentCodingRefused => {
+                "Request bodies are relayed as they are: send them without Content-Encoding."
+            }
             Self::PathRefused => {
                 "The path has a form that is not relayed (dot segments, escapes of / \\ . or NUL, \
                  doubled slashes, fragments)."
@@ -225,7 +247,32 @@ impl Code {
                 "The service has no /responses route. Use chat completions \
                  (client.chat.completions, or the chat model class of your framework)."
             }
+            Self::CompletionsUnsupported => {
+                "The service has no /completions route, which is the old form without messages. Use chat \
+                 completions."
+            }
+            Self::MessagesElsewhere => {
+                "Anthropic's messages are answered on the agent lane alone: set ANTHROPIC_BASE_URL to \
+                 this address plus /agent."
+            }
+            Self::CountTokensUnsupported => {
+                "Tokens are not counted beforehand: the service has no route for it, and bursar guesses none."
+            }
+            Self::RealtimeUnsupported => {
+                "The service has no realtime route. Speech is /v1/audio/speech and /v1/audio/transcriptions."
+            }
             Self::BasePathMissing => "The base URL lacks its path: it ends in /v1 or /agent/v1.",
+            Self::BasePathDoubled => {
+                "The base URL has its /v1 twice, or more than that in front of the route."
+            }
+            Self::OtherLane => "The service has this route on /v1 alone: the base URL ends in /v1.",
+            Self::ModelUnknown => {
+                "The list of models has none of this id: see /v1/models. Aliases are on it with [models] list = \
+                 \"aliases\"."
+            }
+            Self::ResponsesBody => {
+                "This is a body of the Responses API (`input`, no `messages`) on chat completions. Nothing was sent."
+            }
             Self::BodyTooLarge => "The body is larger than 30 MB, the service's limit.",
             Self::BodyTooSlow => "The request body did not arrive in time.",
             Self::BodyBroken => "The request body ended early or its framing is broken.",

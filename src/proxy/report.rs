@@ -18,9 +18,10 @@ use super::downstream::Downstream;
 use super::downstream::app_head::AppHead;
 use super::quoted;
 use super::refuse::{Code, Refusal};
+use super::settings::Settings;
 use super::settle::Measured;
 use crate::clock::millis;
-use crate::config::{ApiKey, OTHER_APP};
+use crate::config::OTHER_APP;
 use crate::ledger::entry::{EntryId, State};
 use crate::protocol::browser::SEC_FETCH_SITE;
 use crate::protocol::trace::TraceId;
@@ -68,6 +69,8 @@ struct HeadParts {
     /// Of a page without an origin: `cross-site`, `same-site`.
     site: Option<String>,
     path: Option<String>,
+    /// The line of the configuration that lets its page in.
+    remedy: Option<String>,
 }
 
 /// Logs and counts one request.
@@ -94,7 +97,7 @@ pub fn report(gateway: &Gateway, downstream: &Downstream, report: &Report<'_>) {
     }
     let head = downstream.request();
     let parts = match (head, route) {
-        (Some(head), None) => HeadParts::of(head, report.code, &gateway.settings.load().key),
+        (Some(head), None) => HeadParts::of(head, report.code, &gateway.settings.load()),
         _ => HeadParts::default(),
     };
     // A level is part of what a line is made from.
@@ -114,6 +117,7 @@ pub fn report(gateway: &Gateway, downstream: &Downstream, report: &Report<'_>) {
                 origin = parts.origin,
                 site = parts.site,
                 path = parts.path,
+                remedy = parts.remedy,
                 lane = route.map(|route| route.lane.as_str()),
                 operation = route.map(|route| route.operation.as_str()),
                 model = report.model.map(shown).as_deref(),
@@ -205,7 +209,8 @@ impl Display for CameFrom {
 // === impl HeadParts ===
 
 impl HeadParts {
-    fn of(head: &AppHead, code: Option<Code>, key: &ApiKey) -> Self {
+    fn of(head: &AppHead, code: Option<Code>, settings: &Settings) -> Self {
+        let key = &settings.key;
         let header = |name, is_asked: bool| {
             let value = head.headers.get(name).filter(|_| is_asked)?;
             Some(quoted::part(key, value.as_bytes()))
@@ -214,9 +219,15 @@ impl HeadParts {
             code,
             Some(Code::OriginRefused | Code::SiteRefused | Code::PreflightRefused)
         );
+        let origin = header(&ORIGIN, is_of_a_page);
+        let remedy = origin.as_deref().and_then(|origin| {
+            let config = &settings.config.listen;
+            config.line_that_allows(origin)
+        });
         Self {
             host: header(&HOST, code == Some(Code::HostRefused)),
-            origin: header(&ORIGIN, is_of_a_page),
+            origin,
+            remedy,
             site: header(&SEC_FETCH_SITE, is_of_a_page),
             path: path(&head.raw).map(|path| quoted::part(key, path)),
         }

@@ -23,6 +23,7 @@ use super::dispatch::Dispatch;
 use super::dispatch::place::UpstreamPlace;
 use super::door::admit::{Inbound, LocalAnswer};
 use super::door::buffer::{self, RequestBody};
+use super::door::spoken;
 use super::downstream::Downstream;
 use super::gateway::Gateway;
 use super::life::InFlight;
@@ -56,8 +57,7 @@ pub(super) async fn serve_request(
     let arrived = gateway.clock.monotonic();
     let entry_id = gateway.ledger.new_entry_id();
     let settings = gateway.settings.load_full();
-    let dialect = settings.table.dialect(downstream.head().path());
-    downstream.speaks(dialect);
+    downstream.speaks(spoken::of(&settings, downstream.head()));
     let admission = arrive::admit(gateway, &settings, &downstream).await;
     let admitted = match admission {
         Ok(Inbound::Relay(admitted)) => admitted,
@@ -132,7 +132,7 @@ async fn serve_free(
         request.gateway.breaker.pass(Asks::Free)
     };
     match may_go() {
-        Ok(pass) => match prepare::prepare(&request, &mut body) {
+        Ok(pass) => match prepare::prepare(&request, downstream, &mut body) {
             Ok(prepared) => {
                 let going = Admission::free(pass);
                 exchange(request, downstream, prepared, going, None).await
@@ -151,7 +151,7 @@ async fn serve_metered(
     let admitted = request.admitted;
     // As the app sent it.
     let request_bytes = u64::try_from(body.bytes().len()).unwrap_or(u64::MAX);
-    let mut prepared = match prepare::prepare(&request, &mut body) {
+    let mut prepared = match prepare::prepare(&request, downstream, &mut body) {
         Ok(prepared) => prepared,
         Err(refusal) => return end::unclaimed(&request, downstream, refusal.into()).await,
     };
@@ -235,7 +235,7 @@ async fn intend(
         reserved: Some(reserved),
         run: admitted.caller.run.as_ref().map(|run| run.id.to_string()),
         trace_id: TraceId::of(&downstream.head().headers),
-        spoken: admitted.route.dialect(),
+        spoken: prepared.given.dialect(),
         dropped: prepared.dropped.clone(),
         ..Intent::new(
             request.entry_id,

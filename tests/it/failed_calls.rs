@@ -150,7 +150,7 @@ async fn a_refused_form_and_a_refusal_of_bursars_own_say_why() {
         (
             "/v1/v1/models",
             &[][..],
-            "route_unknown",
+            "base_path_doubled",
             "path",
             "/v1/v1/models",
         ),
@@ -198,6 +198,21 @@ async fn a_refused_form_and_a_refusal_of_bursars_own_say_why() {
             "cross-site",
         ),
         ("/models", &[], "base_path_missing", "path", "/models"),
+        // The line to paste, which no quote has to be taken out of.
+        (
+            "/v1/models",
+            &[("Origin", "app://obsidian.md")],
+            "origin_refused",
+            "remedy",
+            "below [listen]: allowed_origins = ['app://obsidian.md']",
+        ),
+        (
+            "/v1/models",
+            &[("Origin", "null")],
+            "origin_refused",
+            "origin",
+            "null",
+        ),
     ];
     for (path, headers, code, part, wanted) in table {
         let mut app = connect().await;
@@ -212,6 +227,10 @@ async fn a_refused_form_and_a_refusal_of_bursars_own_say_why() {
         );
         assert_eq!(line["method"], "GET", "{line}");
         assert!(!line.to_string().contains("secret"), "{line}");
+        let has_remedy = headers
+            .iter()
+            .any(|(name, value)| *name == "Origin" && *value != "null");
+        assert_eq!(line.get("remedy").is_some(), has_remedy, "{line}");
     }
     // Bounded, and one line whatever it holds.
     let mut app = connect().await;

@@ -4,6 +4,7 @@
 mod comparison;
 mod every_operation;
 mod flows;
+mod openai_audio;
 mod runs;
 mod runs_kept;
 mod speech;

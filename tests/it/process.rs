@@ -199,6 +199,40 @@ async fn health_and_readiness_are_served_on_the_admin_port_alone() {
     daemon.terminate().await;
 }
 
+/// Whoever took the wrong one of two ports is told the right one, in the form that the app reads.
+#[tokio::test]
+async fn the_admin_port_as_base_url_is_answered_with_the_address_of_apps() {
+    let origin = Origin::start([]).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let daemon = Daemon::start(&origin.url(), &directory.path().join("state"), &[]).await;
+    let address = format!("http://{}/v1", daemon.proxy);
+    for (path, is_anthropics) in [
+        ("/v1/chat/completions", false),
+        ("/chat/completions", false),
+        ("/v1/responses", false),
+        ("/agent/v1/responses", false),
+        ("/v1/audio/speech", false),
+        ("/v1/messages", true),
+        ("/agent/v1/messages", true),
+    ] {
+        let wire = Wire::tcp(daemon.admin).await;
+        let answer = wire.post(path, &chat("x")).await;
+        let body = answer.json();
+        let text = body["error"]["message"].as_str().expect("a text");
+        assert_eq!(answer.status, 404, "{path}: {text}");
+        assert!(text.contains(&address), "{path}: {text}");
+        assert_eq!(body["type"] == "error", is_anthropics, "{path}: {body}");
+        assert!(
+            is_anthropics || body["error"]["code"] == "admin_address",
+            "{body}"
+        );
+    }
+    let read = Wire::tcp(daemon.admin).await.get("/v1/models").await;
+    assert!(read.text().contains(&address), "{}", read.text());
+    assert!(origin.received().is_empty());
+    daemon.terminate().await;
+}
+
 #[tokio::test]
 async fn a_reload_takes_a_good_file_and_refuses_a_bad_one() {
     let origin = Origin::start([]).await;

@@ -3,6 +3,7 @@
 
 mod breaks;
 mod flow;
+mod keep_alive;
 mod leaving;
 mod receipts;
 mod slow;

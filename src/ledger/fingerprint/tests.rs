@@ -3,6 +3,7 @@ use std::collections::HashSet;
 use super::{FingerprintParts, GivenAs};
 use crate::ledger::fixtures::Bench;
 use crate::protocol::Dialect;
+use crate::protocol::translate::audio::Form;
 
 const PARTS: FingerprintParts<'_> = FingerprintParts {
     method: "POST",
@@ -61,6 +62,26 @@ fn every_part_counts_and_no_byte_can_move_between_parts() {
         },
         FingerprintParts {
             given_as: GivenAs::Translated(Dialect::Messages),
+            ..PARTS
+        },
+        FingerprintParts {
+            given_as: GivenAs::Audio(Form::Json),
+            ..PARTS
+        },
+        FingerprintParts {
+            given_as: GivenAs::Audio(Form::Text),
+            ..PARTS
+        },
+        FingerprintParts {
+            given_as: GivenAs::Audio(Form::VerboseJson),
+            ..PARTS
+        },
+        FingerprintParts {
+            given_as: GivenAs::Audio(Form::Sound),
+            ..PARTS
+        },
+        FingerprintParts {
+            given_as: GivenAs::Audio(Form::NamedSound),
             ..PARTS
         },
     ];

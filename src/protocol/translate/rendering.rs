@@ -30,7 +30,7 @@ pub fn translate(
     earlier: Earlier<'_>,
 ) -> Option<Result<Translated<Rendering>, Untranslatable>> {
     match dialect {
-        Dialect::Chat => None,
+        Dialect::Chat | Dialect::Audio => None,
         Dialect::Responses => {
             let translated = responses::request::translate(body, earlier);
             Some(translated.map(|translated| rendered(translated, Turn::Responses)))
@@ -45,7 +45,7 @@ pub fn translate(
 /// An error's body in a dialect, whether bursar's own or the service's. `None`: as it is.
 pub fn error(dialect: Dialect, status: u16, body: &[u8]) -> Option<Vec<u8>> {
     match dialect {
-        Dialect::Chat => None,
+        Dialect::Chat | Dialect::Audio => None,
         Dialect::Responses => Some(responses::error::body(status, body)),
         Dialect::Messages => Some(messages::error::body(status, body)),
     }

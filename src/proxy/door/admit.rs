@@ -10,7 +10,7 @@
 
 mod caller;
 pub mod head;
-mod slips;
+pub mod slips;
 mod web;
 
 use std::time::Duration;
@@ -21,7 +21,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
 use self::head::{Framing, RequestLine};
 pub use self::web::{AllowedOrigin, LocalAnswer};
 use crate::apps::{Apps, Caller};
+use crate::config::ModelList;
 use crate::ledger::{FingerprintParts, GivenAs};
+use crate::protocol::Operation;
 use crate::protocol::names::{
     IDEMPOTENCY_KEY, X_STAINLESS_READ_TIMEOUT, X_STAINLESS_RETRY_COUNT, X_STAINLESS_TIMEOUT,
 };
@@ -93,7 +95,8 @@ pub fn admit(
     now: Duration,
 ) -> Result<Inbound, Refusal> {
     let header = downstream.head();
-    let framing = Framing::read(&header.raw, header.version)?;
+    let framing = Framing::read(&header.raw, header.version)
+        .map_err(|refusal| slips::of_framing(refusal, header, downstream))?;
     let line = RequestLine::read(&header.raw)?;
     web::check_host(header, &settings.config.listen.allowed_hosts)?;
     let origin = web::check_origin(&header.headers, &settings.config.listen.allowed_origins)?;
@@ -121,10 +124,11 @@ pub fn admit(
     check_bodyless(&header.method, framing)?;
     check_content_type(&header.headers, route.body, framing.has_body())
         .map_err(|refusal| slips::of_form(refusal, &route, &header.headers, downstream))?;
-    check_content_coding(&header.headers, framing)?;
+    check_content_coding(&header.headers, framing)
+        .map_err(|refusal| slips::of_coding(refusal, &header.headers))?;
     if framing.content_length > BODY_BYTES_MAX {
         // "request body over 30 MB; not to be retried"
-        return Err(Code::BodyTooLarge.into());
+        return Err(slips::too_large(&route, &header.headers));
     }
     Ok(Inbound::Relay(Box::new(Admitted {
         caller,
@@ -135,15 +139,29 @@ pub fn admit(
         marked_retry: is_marked_retry(&header.headers),
         content_length: (!framing.chunked).then_some(framing.content_length),
         expects_continue: expects_continue(header),
-        method: header.method.clone(),
+        method: match is_made_over(settings, &route, downstream) {
+            // A list that something is made of has to be there, also for a HEAD.
+            true => route.method.clone(),
+            false => header.method.clone(),
+        },
         target: match route.translation {
             Some(translation) => translation.to.to_owned(),
+            // Pages of a list are Anthropic's.
+            None if downstream.dialect() != route.dialect() => path.to_owned(),
             None => line.target,
         },
         route,
         origin,
         hops,
     })))
+}
+
+/// Whether the app is given something that is made of the answer.
+fn is_made_over(settings: &Settings, route: &Route, downstream: &Downstream) -> bool {
+    route.translation.is_some()
+        || route.operation == Operation::Models
+            && (downstream.dialect() != route.dialect()
+                || settings.config.models.list == ModelList::Aliases)
 }
 
 fn find_route(settings: &Settings, method: &Method, path: &str) -> Result<Route, Refusal> {
@@ -189,8 +207,17 @@ fn check_content_coding(headers: &HeaderMap, framing: Framing) -> Result<(), Ref
     Err(Refusal {
         detail: "Request bodies are relayed as they are: send them without Content-Encoding."
             .into(),
-        ..Refusal::new(Code::ContentTypeRefused)
+        ..Refusal::new(Code::ContentCodingRefused)
     })
+}
+
+/// The Content-Type of a form. `None`: the body is none.
+pub fn form_type(headers: &HeaderMap) -> Option<&str> {
+    let given = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    let media_type = given.split(';').next()?.trim();
+    media_type
+        .eq_ignore_ascii_case("multipart/form-data")
+        .then_some(given)
 }
 
 /// A page can send forms, plain text and typeless bodies without a preflight, so JSON routes take
@@ -213,6 +240,7 @@ fn check_content_type(headers: &HeaderMap, form: BodyForm, has_body: bool) -> Re
     let fits = match form {
         BodyForm::Json => json,
         BodyForm::Multipart => multipart,
+        BodyForm::JsonOrForm => json || multipart,
         BodyForm::Any => json || multipart || !has_body,
         BodyForm::None => json || !has_body,
     };

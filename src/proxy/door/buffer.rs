@@ -24,10 +24,11 @@ use self::budget::{BudgetShare, NoShare};
 pub(in crate::proxy) use self::pace::ASKING_PATIENCE;
 use self::pace::Pace;
 use self::room::BodyRoom;
-use super::admit::{Admitted, BODY_BYTES_MAX};
+use super::admit::{Admitted, BODY_BYTES_MAX, form_type, slips};
 use crate::clock::Clock;
 use crate::ledger::{ArrivingHash, Ledger};
 use crate::places::{PLACE_BYTES, Place, Rest};
+use crate::protocol::Operation;
 use crate::protocol::body::{RequestPeek, Skeleton};
 use crate::proxy::downstream::{BodyLost, Downstream};
 use crate::proxy::life::Life;
@@ -42,6 +43,15 @@ pub struct RequestBody {
     skeleton: Option<Skeleton>,
     app_took: Duration,
     _share: Option<BudgetShare>,
+}
+
+/// What becomes of a body's size when it is made into what is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Growth {
+    /// It hardly grows.
+    None,
+    /// A recording becomes base64.
+    Base64,
 }
 
 /// What bodies draw on.
@@ -87,9 +97,10 @@ const DRAIN_RAW_TIME_MAX: Duration = Duration::from_millis(500);
 
 impl Intake<'_> {
     /// The share of an app's body, nothing yet. One app among several leaves some of the budget to the others.
-    fn share(self, admitted: &Admitted, announced: Option<usize>) -> BudgetShare {
+    fn share(self, admitted: &Admitted, announced: Option<usize>, growth: Growth) -> BudgetShare {
         let chunked_max = usize::try_from(BODY_BYTES_MAX).unwrap_or(usize::MAX);
         let most = announced.unwrap_or(chunked_max.saturating_add(SHARE_STEP_BYTES));
+        let most = most.saturating_add(growth.of(most));
         let of_app = match self.has_one_app {
             true => BUDGET_BYTES,
             false => OF_ONE_APP_BYTES,
@@ -125,6 +136,26 @@ impl Intake<'_> {
     }
 }
 
+// === impl Growth ===
+
+impl Growth {
+    fn for_request(admitted: &Admitted, downstream: &Downstream) -> Self {
+        let is_form = || form_type(&downstream.head().headers).is_some();
+        match admitted.route.operation {
+            Operation::Transcription if is_form() => Self::Base64,
+            _ => Self::None,
+        }
+    }
+
+    /// How much more so many bytes become.
+    fn of(self, bytes: usize) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Base64 => bytes / 3,
+        }
+    }
+}
+
 // === impl RequestBody ===
 
 impl RequestBody {
@@ -138,7 +169,7 @@ impl RequestBody {
     }
 
     /// The body as it is sent from here on, in the place of the one that came: an edit shortens it, or
-    /// adds no more than a model's name, so its share covers it still. Two copies are there only while
+    /// adds no more than a model's name, and for a recording its share has grown, so its share covers it still. Two copies are there only while
     /// the edit is made, one body a thread at a time.
     pub fn becomes(&mut self, edited: Bytes) {
         let is_the_same =
@@ -198,6 +229,7 @@ async fn read_whole(
         None => None,
     };
     let mut share = None;
+    let growth = Growth::for_request(admitted, downstream);
     if admitted.expects_continue && downstream.asks_for_body().await.is_err() {
         return Err(Code::BodyBroken.into());
     }
@@ -234,7 +266,10 @@ async fn read_whole(
         };
         let total = body.bytes().len();
         if total > bytes_max {
-            return Err(Code::BodyTooLarge.into());
+            return Err(slips::too_large(
+                &admitted.route,
+                &downstream.head().headers,
+            ));
         }
         if !pace.keeps(took, came) {
             return Err(Code::BodyTooSlow.into());
@@ -249,7 +284,7 @@ async fn read_whole(
             looked_at = total;
         }
         if let more @ 1.. = share_step(covered, total, announced) {
-            let share = share.get_or_insert_with(|| room.share(admitted, announced));
+            let share = share.get_or_insert_with(|| room.share(admitted, announced, growth));
             match room.grown(share, more, &admitted.caller.app.name).await? {
                 Ok(()) => {}
                 Err(NoShare::InTime) => return Err(Code::MemoryFull.into()),
@@ -265,6 +300,14 @@ async fn read_whole(
         return Err(Code::BodyBroken.into());
     }
     if let Some(share) = share.as_mut() {
+        let more = growth.of(body.bytes().len());
+        if more > 0 {
+            match room.grown(share, more, &admitted.caller.app.name).await? {
+                Ok(()) => {}
+                Err(NoShare::InTime) => return Err(Code::MemoryFull.into()),
+                Err(NoShare::AskedToGo) => return Err(slowest()),
+            }
+        }
         share.is_complete();
     }
     Ok(RequestBody {

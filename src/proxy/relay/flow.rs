@@ -9,6 +9,7 @@
 
 mod content;
 mod incoming;
+mod keep_alive;
 mod redactor;
 mod stall;
 
@@ -24,6 +25,7 @@ use tokio::time::timeout;
 
 use self::content::Content;
 use self::incoming::Incoming;
+use self::keep_alive::{KeepAlive, attend_with_comments};
 use self::stall::wanted_by_others;
 use super::led::{Answered, Relay};
 use super::whole::give_refusal;
@@ -53,6 +55,7 @@ struct Flow<'r, 'a> {
     content: Content,
     gathered: Gathered,
     held: HeldForDrain,
+    keep_alive: KeepAlive,
     status: StatusCode,
     is_stream: bool,
 }
@@ -128,6 +131,7 @@ pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answe
         stream_time: config.streams.drain_timeout,
         document_time: config.upstream.read_timeout,
     };
+    let keepalive = config.streams.keepalive;
     let answer = AnswerFlow::flowing(terms, Arc::new(head), relay.app.purchase.clone());
     relay.app.stage = Stage::Streaming;
     relay.app.downstream.keeps(&relay.declared.name);
@@ -138,6 +142,8 @@ pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answe
         content,
         gathered,
         held: HeldForDrain::default(),
+        // Nothing is known of where events end in a coding.
+        keep_alive: KeepAlive::after(keepalive.filter(|_| is_stream && !is_coded)),
         status,
         is_stream,
     };
@@ -281,8 +287,13 @@ impl Flow<'_, '_> {
                     }
                 });
                 let app = &mut self.relay.app;
+                // Towards a close-delimited app the last piece waits for its successor.
+                let quiet = self
+                    .keep_alive
+                    .due()
+                    .filter(|_| !answer.is_settled() && app.downstream.held().is_none());
                 let read = match (presence, wait) {
-                    (Presence::Here, _) => Ok(app.attend_while_here(chunk).await),
+                    (Presence::Here, _) => Ok(attend_with_comments(app, chunk, quiet).await),
                     (_, Wait::AtMost(limit)) => {
                         timeout(limit, app.attend_unless_broken(chunk)).await
                     }
@@ -331,6 +342,7 @@ impl Flow<'_, '_> {
         {
             return self.lost();
         }
+        self.keep_alive.gave(&piece);
         let before = self.relay.gateway.clock.monotonic();
         let place = self.relay.dispatch.place.slot();
         let probe = downstream.probe();

@@ -1,6 +1,6 @@
 //! What an app is given of the service's answer where that is not the answer itself: a stream that is
 //! made of a whole agent turn (`[streams] agent_receipts = "exact"`: the interface names the price of
-//! whole turns only), or the answer in the app's own dialect.
+//! whole turns only), the answer in the app's own dialect, or one of bursar's own making: a model of the list.
 //!
 //! Promise: what is made is made of a settled answer, before a byte goes out; an error stays the error that it
 //! is, with its status. No head goes out early: it would have to say 200 before that is known, and an
@@ -15,8 +15,10 @@ use pingora::http::ResponseHeader;
 use crate::ledger::GivenAs;
 use crate::protocol::Dialect;
 use crate::protocol::body::as_event_stream;
+use crate::protocol::translate::models::NoModel;
 use crate::protocol::translate::responses::memory;
-use crate::protocol::translate::{self, AnswerFacts, Rendering, Unrendered};
+use crate::protocol::translate::{self, AnswerFacts, Rendering, Unrendered, audio, models};
+use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::upstream::heads;
 
 /// What the app is given of the service's answer.
@@ -28,7 +30,14 @@ pub enum Given {
     MadeStream,
     /// The app speaks a dialect.
     Translated(Rendering),
+    /// The app speaks OpenAI's form of the speech routes.
+    Audio(audio::Turn),
+    /// The app asks for the list of models, or for one of it, as the service does not have it.
+    Models(models::Asked),
 }
+
+/// Behind an answer of a route without a key.
+const BILLED_AGAIN: &str = "It was billed, and a repeat of the request runs and is billed again.";
 
 // === impl Given ===
 
@@ -43,7 +52,7 @@ impl Given {
         match self {
             Self::Served => true,
             Self::MadeStream => is_event_stream,
-            Self::Translated(_) => false,
+            Self::Translated(_) | Self::Audio(_) | Self::Models(_) => false,
         }
     }
 
@@ -53,24 +62,29 @@ impl Given {
             Self::Served => GivenAs::Served,
             Self::MadeStream => GivenAs::MadeStream,
             Self::Translated(rendering) => GivenAs::Translated(rendering.dialect()),
+            Self::Audio(turn) => GivenAs::Audio(turn.form()),
+            // They make no entry.
+            Self::Models(_) => GivenAs::Served,
         }
     }
 
     pub fn dialect(&self) -> Dialect {
         match self {
             Self::Translated(rendering) => rendering.dialect(),
+            Self::Audio(_) => Dialect::Audio,
+            Self::Models(asked) => asked.dialect,
             Self::Served | Self::MadeStream => Dialect::Chat,
         }
     }
 
     /// The body that goes with this head, made of the service's. It is the form in which an answer is kept.
-    /// `None`: it is the service's.
+    /// `None`: it is the service's. A refusal takes its place.
     pub(super) fn made(
         &self,
         head: &mut ResponseHeader,
         body: &Bytes,
         facts: AnswerFacts<'_>,
-    ) -> Result<Option<Bytes>, Unrendered> {
+    ) -> Result<Option<Bytes>, Refusal> {
         let is_success = head.status.is_success();
         match self {
             Self::MadeStream if is_success => Ok(as_event_stream(body).map(|stream| {
@@ -78,18 +92,31 @@ impl Given {
                 Bytes::from(stream)
             })),
             Self::Translated(rendering) if is_success => {
-                let document = rendering.document(body, facts)?;
+                let document = rendering.document(body, facts).map_err(unrendered)?;
                 set(&mut *head, CONTENT_TYPE, "application/json");
                 Ok(Some(Bytes::from(document)))
             }
-            Self::Translated(rendering) => {
-                let error = translate::error(rendering.dialect(), head.status.as_u16(), body);
+            Self::Audio(turn) if is_success => {
+                let rendered = turn.answer(body).map_err(|unrendered| {
+                    let words = format!("{} {BILLED_AGAIN}", unrendered.message);
+                    Refusal::saying(Code::AnswerUntranslatable, words)
+                })?;
+                set(&mut *head, CONTENT_TYPE, rendered.content_type);
+                Ok(Some(Bytes::from(rendered.body)))
+            }
+            Self::Models(asked) if is_success => {
+                let answer = asked.answer(body).map_err(no_model)?;
+                set(&mut *head, CONTENT_TYPE, "application/json");
+                Ok(Some(Bytes::from(answer)))
+            }
+            Self::Translated(_) | Self::Models(_) => {
+                let error = translate::error(self.dialect(), head.status.as_u16(), body);
                 Ok(error.map(|error| {
                     set(&mut *head, CONTENT_TYPE, "application/json");
                     Bytes::from(error)
                 }))
             }
-            Self::Served | Self::MadeStream => Ok(None),
+            Self::Audio(_) | Self::Served | Self::MadeStream => Ok(None),
         }
     }
 
@@ -115,7 +142,7 @@ impl Given {
     pub(super) fn events(&self, document: &Bytes) -> Option<Bytes> {
         match self {
             Self::Translated(rendering) => Some(Bytes::from(rendering.events(document).ok()?)),
-            Self::Served | Self::MadeStream => None,
+            Self::Served | Self::MadeStream | Self::Audio(_) | Self::Models(_) => None,
         }
     }
 
@@ -131,7 +158,22 @@ impl Given {
     pub(super) fn is_stream(&self, headers: &HeaderMap) -> bool {
         match self {
             Self::Translated(rendering) => rendering.wants_stream(),
+            Self::Audio(_) | Self::Models(_) => false,
             Self::Served | Self::MadeStream => heads::is_event_stream(headers),
+        }
+    }
+}
+
+fn unrendered(unrendered: Unrendered) -> Refusal {
+    Refusal::because(Code::AnswerUntranslatable, unrendered.message)
+}
+
+/// Of a free route: nothing was billed.
+fn no_model(none: NoModel) -> Refusal {
+    match none {
+        NoModel::Unknown => Code::ModelUnknown.into(),
+        NoModel::Unrendered(unrendered) => {
+            Refusal::saying(Code::UpstreamBroken, unrendered.message)
         }
     }
 }

@@ -81,14 +81,14 @@ pub(super) async fn whole(
     };
     let made = match relay.given.made(&mut answer, &body, facts) {
         Ok(made) => made,
-        Err(unrendered) => {
-            let refusal = Refusal::because(Code::AnswerUntranslatable, unrendered.message);
+        Err(refusal) => {
             let keep = give_refusal(relay, &refusal).await;
             return (Answered::from(&refusal), keep);
         }
     };
     // What was taken out of JSON has lost the escapes that may have hidden the key.
-    let is_decoded = own.is_some() || made.is_some();
+    let is_made = made.is_some();
+    let is_decoded = own.is_some() || is_made;
     let body = match made.unwrap_or(body) {
         decoded if is_decoded => without_key(relay, decoded),
         body => body,
@@ -97,7 +97,8 @@ pub(super) async fn whole(
         relay.gateway.remembers(&relay.declared.name, leaves);
     }
     let stream = answer.status.is_success() && relay.given.is_stream(&answer.headers);
-    if !bodyless {
+    // Also to a HEAD the length is that of what is made.
+    if !bodyless || is_made {
         let length = HeaderValue::from(body.len());
         if answer.insert_header(CONTENT_LENGTH, length).is_err() {
             tracing::error!("a length could not be written");

@@ -2,22 +2,24 @@
 //!
 //! Promise: a body is sent as it came but for a model alias (`[models] aliases`), with `[streams]
 //! agent_receipts = "exact"` an agent turn's wish for a stream, and on a translated route as what it
-//! was translated to (rule I8). The same request is prepared in the same way each time, so that its
+//! was translated to, as a request in OpenAI's form of speech is (rule I8). The same request is prepared in the same way each time, so that its
 //! retry has the same bytes (rule I6).
 
 use bytes::Bytes;
 use http::HeaderValue;
-use http::header::ACCEPT;
+use http::header::{ACCEPT, CONTENT_TYPE};
 use pingora::http::RequestHeader;
 
 use super::request::Request;
-use crate::config::AgentReceipts;
-use crate::protocol::Operation;
+use crate::config::{AgentReceipts, ModelList};
 use crate::protocol::body::{RequestPeek, replace_model, without_stream};
 use crate::protocol::routes::BodyForm;
-use crate::protocol::translate::{Dropped, Untranslatable, translate};
-use crate::proxy::door::admit::BODY_BYTES_MAX;
+use crate::protocol::translate::audio::{AudioRequest, Offer, Unsent, speech, transcription};
+use crate::protocol::translate::{Dropped, Untranslatable, models, translate};
+use crate::protocol::{Dialect, Operation};
+use crate::proxy::door::admit::{BODY_BYTES_MAX, form_type, slips};
 use crate::proxy::door::buffer::RequestBody;
+use crate::proxy::downstream::Downstream;
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::relay::given::Given;
 use crate::proxy::upstream::exchange::WHOLE_BYTES_MAX;
@@ -41,16 +43,37 @@ pub struct Prepared {
 /// Largest turn that is made into a stream, or translated: the most that the interface names of any answer.
 const REMADE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// The same of speech, in base64: some ten minutes of plain samples.
+/// Assumed: the interface names no largest answer of speech.
+const SOUND_BYTES_MAX: usize = 48 * 1024 * 1024;
+
 /// Reads what rules need from the body, and makes the edits that the config and the route ask for.
-pub fn prepare(request: &Request<'_>, body: &mut RequestBody) -> Result<Prepared, Refusal> {
-    let prepared = edited(request, body)?;
+pub fn prepare(
+    request: &Request<'_>,
+    downstream: &Downstream,
+    body: &mut RequestBody,
+) -> Result<Prepared, Refusal> {
+    let prepared = edited(request, downstream, body)?;
     // One copy is kept and covered by the budget: of an edited body the app's own goes.
     body.becomes(prepared.body.clone());
     Ok(prepared)
 }
 
-fn edited(request: &Request<'_>, body: &RequestBody) -> Result<Prepared, Refusal> {
+fn edited(
+    request: &Request<'_>,
+    downstream: &Downstream,
+    body: &RequestBody,
+) -> Result<Prepared, Refusal> {
     let route = &request.admitted.route;
+    if let Some(audio) = audio(request, downstream, body) {
+        return audio.map(of_audio);
+    }
+    if route.operation == Operation::Models {
+        return Ok(Prepared {
+            given: models(request, downstream),
+            ..with_alias(request, body.bytes(), RequestPeek::default())
+        });
+    }
     let gateway = request.gateway;
     let earlier = |id: &str| gateway.given_earlier(&request.app.name, id);
     if let Some(translated) = translate(route.dialect(), body.bytes(), &earlier) {
@@ -71,7 +94,9 @@ fn edited(request: &Request<'_>, body: &RequestBody) -> Result<Prepared, Refusal
             ..with_alias(request, &body, peek)
         });
     }
-    let reads = matches!(route.body, BodyForm::Json | BodyForm::Any) && route.is_metered();
+    slips::check_body(route, body.bytes(), downstream)?;
+    let forms = [BodyForm::Json, BodyForm::JsonOrForm, BodyForm::Any];
+    let reads = forms.contains(&route.body) && route.is_metered();
     let peek = if reads {
         body.peek()
     } else {
@@ -101,6 +126,83 @@ fn edited(request: &Request<'_>, body: &RequestBody) -> Result<Prepared, Refusal
         },
         None => prepared,
     })
+}
+
+/// A request in OpenAI's form of speech. `None`: it is none.
+fn audio(
+    request: &Request<'_>,
+    downstream: &Downstream,
+    body: &RequestBody,
+) -> Option<Result<AudioRequest, Refusal>> {
+    let models = &request.settings.config.models;
+    match request.admitted.route.operation {
+        Operation::Transcription if models.translate => {
+            let content_type = form_type(&downstream.head().headers)?;
+            let bytes_max = usize::try_from(BODY_BYTES_MAX).unwrap_or(usize::MAX);
+            let heard = transcription(content_type, body.bytes().clone(), bytes_max);
+            Some(heard.map_err(unsent))
+        }
+        Operation::Speech if models.translate => {
+            let offer = Offer {
+                voices: &models.voices,
+                formats: &models.speech_formats,
+            };
+            Some(speech(body.bytes(), offer)?.map_err(untranslatable))
+        }
+        _ => None,
+    }
+}
+
+fn of_audio(audio: AudioRequest) -> Prepared {
+    Prepared {
+        body: Bytes::from(audio.body),
+        peek: RequestPeek {
+            model: audio.model,
+            ..RequestPeek::default()
+        },
+        foreign_model: None,
+        given: Given::Audio(audio.turn),
+        dropped: audio.dropped,
+        shows_cost: false,
+    }
+}
+
+/// The list of models, as this app is given it.
+fn models(request: &Request<'_>, downstream: &Downstream) -> Given {
+    let admitted = request.admitted;
+    let models = &request.settings.config.models;
+    let aliases: Vec<_> = match models.list {
+        ModelList::Service => Vec::new(),
+        ModelList::Aliases => {
+            let named = models.aliases.iter().filter(|(asked, _)| *asked != "*");
+            named
+                .map(|(asked, sent)| (asked.to_owned(), sent.to_owned()))
+                .collect()
+        }
+    };
+    let id = admitted.route.translation.and_then(|_| {
+        let path = downstream.head().path();
+        path.rsplit('/').next().map(str::to_owned)
+    });
+    let dialect = downstream.dialect();
+    if id.is_none() && aliases.is_empty() && dialect == Dialect::Chat {
+        return Given::Served;
+    }
+    Given::Models(models::Asked {
+        id,
+        dialect,
+        aliases,
+    })
+}
+
+fn unsent(unsent: Unsent) -> Refusal {
+    match unsent {
+        Unsent::Untranslatable(found) => untranslatable(found),
+        Unsent::TooLarge {
+            file_bytes,
+            file_bytes_max,
+        } => slips::of_recording(Some(file_bytes), file_bytes_max),
+    }
 }
 
 fn untranslatable(found: Untranslatable) -> Refusal {
@@ -139,7 +241,12 @@ impl Prepared {
     pub fn head(&self, mut head: RequestHeader) -> Result<RequestHeader, HeadError> {
         if self.given.is_remade() {
             let json = HeaderValue::from_static("application/json");
-            head.insert_header(ACCEPT, json).map_err(|_| HeadError)?;
+            head.insert_header(ACCEPT, json.clone())
+                .map_err(|_| HeadError)?;
+            if matches!(self.given, Given::Audio(_)) {
+                head.insert_header(CONTENT_TYPE, json)
+                    .map_err(|_| HeadError)?;
+            }
         }
         Ok(head)
     }
@@ -147,10 +254,10 @@ impl Prepared {
     /// An answer that is not a stream is read whole up to this size. One that is to become something else
     /// has to be.
     pub fn whole_bytes_max(&self) -> usize {
-        if self.given.is_remade() {
-            REMADE_BYTES_MAX
-        } else {
-            WHOLE_BYTES_MAX
+        match &self.given {
+            Given::Audio(turn) if turn.is_sound() => SOUND_BYTES_MAX,
+            given if given.is_remade() => REMADE_BYTES_MAX,
+            _ => WHOLE_BYTES_MAX,
         }
     }
 }

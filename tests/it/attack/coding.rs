@@ -4,7 +4,7 @@ use super::case::{CHAT, Case, May, Sent, post, with_body};
 use crate::support::origin::{billed, chunk, last_chunk, stream_head};
 use crate::support::{Bursar, Origin, Step, chat};
 
-const CODING: &[&str] = &["content_type_refused"];
+const CODING: &[&str] = &["content_coding_refused"];
 
 pub fn cases() -> Vec<Case> {
     [answers(), encodings(), documents()].concat()

@@ -219,13 +219,14 @@ fn paths() -> Vec<Case> {
         let name = format!("the path {target}");
         cases.push(Case::refused(10, &name, get(target, ""), UNKNOWN));
     }
-    for (target, code) in [
-        ("/v1/responses", "method_refused"),
-        ("/v1/responses/resp_1", "responses_unsupported"),
-        ("/agent/v1/messages", "method_refused"),
+    const KEPT: &[&str] = &["responses_unsupported"];
+    for (target, codes) in [
+        ("/v1/responses", METHOD),
+        ("/v1/responses/resp_1", KEPT),
+        ("/agent/v1/messages", METHOD),
     ] {
         let name = format!("the path {target}");
-        cases.push(Case::refused(10, &name, get(target, ""), &[code]));
+        cases.push(Case::refused(10, &name, get(target, ""), codes));
     }
     // Bytes that no target may hold (RFC 9112, 3.2). pingora's parser escapes them and continues.
     for illegal in [

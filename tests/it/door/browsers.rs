@@ -370,3 +370,66 @@ async fn a_listed_origin_may_ask_and_spend_and_others_still_may_not() {
     let answer = door.passes(post(&[])).await;
     assert_no_cors(&answer, "no origin");
 }
+
+/// Obsidian's plug-ins call from a page of their own, with what openai-node sends in browsers
+/// (`dangerouslyAllowBrowser`).
+#[tokio::test]
+async fn a_listed_app_origin_passes_with_the_headers_of_an_sdk_in_a_browser() {
+    let door = Door::with("[listen]\nallowed_origins = ['app://obsidian.md']\n").await;
+    let asked = "authorization,content-type,dangerously-allow-browser,x-stainless-arch,x-stainless-lang,\
+                 x-stainless-os,x-stainless-package-version,x-stainless-retry-count,x-stainless-runtime,\
+                 x-stainless-runtime-version,x-stainless-timeout";
+    for path in [
+        "/v1/chat/completions",
+        "/v1/models",
+        "/agent/v1/messages",
+        "/v1/audio/transcriptions",
+    ] {
+        let preflight = format!(
+            "OPTIONS {path} HTTP/1.1\r\nHost: localhost\r\nOrigin: app://obsidian.md\r\n\
+             Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: {asked}\r\n\
+             Sec-Fetch-Mode: cors\r\nSec-Fetch-Site: cross-site\r\n\r\n"
+        );
+        let answer = door.ask(preflight).await;
+        assert_eq!(answer.status, 204, "{path}");
+        assert_eq!(
+            answer.header("access-control-allow-origin"),
+            Some("app://obsidian.md")
+        );
+        assert_eq!(answer.header("access-control-allow-headers"), Some(asked));
+        assert!(
+            answer
+                .header("access-control-allow-methods")
+                .is_some_and(|methods| methods.contains("POST"))
+        );
+    }
+    let headers = [
+        ("Origin", "app://obsidian.md"),
+        ("Sec-Fetch-Site", "cross-site"),
+        ("Sec-Fetch-Mode", "cors"),
+        ("dangerously-allow-browser", "true"),
+        ("x-stainless-lang", "js"),
+        ("x-stainless-retry-count", "0"),
+        ("x-stainless-timeout", "600"),
+    ];
+    let answer = door.passes(post(&headers)).await;
+    assert_eq!(
+        answer.header("access-control-allow-origin"),
+        Some("app://obsidian.md")
+    );
+    assert_eq!(answer.header("access-control-expose-headers"), Some("*"));
+    // Another app's page, and the same name as a site.
+    for origin in [
+        "app://other.md",
+        "https://obsidian.md",
+        "app://obsidian.md.evil.example",
+    ] {
+        let mut headers = headers;
+        headers[0] = ("Origin", origin);
+        let mut wire = door.bursar.connect().await;
+        wire.send(post(&headers)).await;
+        let answer = wire.answer().await;
+        assert_eq!(answer.code(), Some("origin_refused"), "{origin}");
+        assert_no_cors(&answer, origin);
+    }
+}

@@ -11,49 +11,140 @@ use crate::support::{Step, Wire};
 async fn a_slip_in_the_address_is_answered_with_what_to_do() {
     let door = Door::open().await;
     for (method, path, code, hint) in [
-        ("POST", "/responses", "base_path_missing", "/v1"),
         (
             "GET",
             "/v1/responses/r-1",
             "responses_unsupported",
+            "keeps no responses",
+        ),
+        (
+            "DELETE",
+            "/agent/v1/responses/r-1",
+            "responses_unsupported",
+            "/agent/v1/responses",
+        ),
+        (
+            "POST",
+            "/v1/responses/compact",
+            "responses_unsupported",
             "chat completions",
         ),
         ("POST", "/chat/completions", "base_path_missing", "/v1"),
+        ("POST", "/responses", "base_path_missing", "/agent/v1"),
         ("GET", "/models", "base_path_missing", "/v1"),
+        ("GET", "/models/auto", "base_path_missing", "/v1"),
         ("POST", "/embeddings", "base_path_missing", "/v1"),
         ("POST", "/audio/speech", "base_path_missing", "/agent/v1"),
-        ("POST", "/v1/completions", "route_unknown", "extra_routes"),
+        (
+            "POST",
+            "/agent/v1/embeddings",
+            "other_lane",
+            "/v1/embeddings alone",
+        ),
+        (
+            "POST",
+            "/agent/v1/audio/speech",
+            "other_lane",
+            "/v1/audio/speech alone",
+        ),
+        (
+            "POST",
+            "/v1/completions",
+            "completions_unsupported",
+            "/v1/chat/completions",
+        ),
+        (
+            "POST",
+            "/agent/v1/completions",
+            "completions_unsupported",
+            "client.chat",
+        ),
+        (
+            "POST",
+            "/completions",
+            "completions_unsupported",
+            "/v1/chat/completions",
+        ),
         ("GET", "/v1/files", "route_unknown", "extra_routes"),
-        ("POST", "/v1/v1/chat/completions", "route_unknown", "twice"),
+        (
+            "POST",
+            "/v1/v1/chat/completions",
+            "base_path_doubled",
+            "twice",
+        ),
         (
             "POST",
             "/agent/v1/v1/chat/completions",
-            "route_unknown",
+            "base_path_doubled",
             "twice",
         ),
         (
             "POST",
             "/v1/agent/v1/chat/completions",
-            "route_unknown",
+            "base_path_doubled",
             "twice",
         ),
-        ("GET", "/openai/v1/models", "route_unknown", "in front of"),
-        ("POST", "/v1/v1/responses", "route_unknown", "twice"),
-        ("POST", "/v1/messages", "route_unknown", "/agent"),
-        ("POST", "/messages", "route_unknown", "Anthropic"),
+        ("POST", "/v1/v1/responses", "base_path_doubled", "twice"),
+        (
+            "GET",
+            "/openai/v1/models",
+            "base_path_doubled",
+            "in front of",
+        ),
+        (
+            "POST",
+            "/v1/messages",
+            "messages_elsewhere",
+            "ANTHROPIC_BASE_URL",
+        ),
+        (
+            "POST",
+            "/messages",
+            "messages_elsewhere",
+            "/agent/v1/messages",
+        ),
         (
             "POST",
             "/v1/messages/count_tokens",
-            "route_unknown",
-            "Anthropic",
+            "count_tokens_unsupported",
+            "guesses none",
+        ),
+        (
+            "POST",
+            "/agent/v1/messages/count_tokens",
+            "count_tokens_unsupported",
+            "/agent/v1/messages",
+        ),
+        (
+            "POST",
+            "/v1/messages/batches",
+            "messages_elsewhere",
+            "/agent",
+        ),
+        (
+            "GET",
+            "/v1/realtime",
+            "realtime_unsupported",
+            "/v1/audio/speech",
+        ),
+        (
+            "POST",
+            "/v1/realtime/sessions",
+            "realtime_unsupported",
+            "WebSockets",
         ),
         ("POST", "/", "route_unknown", "/v1"),
         ("DELETE", "/v1/tasks", "method_refused", "method"),
     ] {
+        let body = if method == "GET" { "" } else { "{}" };
         let answer = door
-            .refuses(request(method, path, &[], "{}"), &[code])
+            .refuses(request(method, path, &[], body), &[code])
             .await;
-        let detail = answer.json()["detail"].as_str().expect("a text").to_owned();
+        let body = answer.json();
+        let detail = body["error"]["message"]
+            .as_str()
+            .expect("a text")
+            .to_owned();
         assert!(detail.contains(hint), "{method} {path}: {detail}");
         // The remedy names the address that this app reached.
         let base = format!("http://{}/", door.bursar.address);
@@ -62,6 +153,9 @@ async fn a_slip_in_the_address_is_answered_with_what_to_do() {
             "{method} {path}: {detail}"
         );
         assert!(!detail.contains('<'), "a place to fill in: {detail}");
+        // Anthropic's clients read their own form.
+        let is_anthropics = path.contains("messages");
+        assert_eq!(body["type"] == "error", is_anthropics, "{path}: {body}");
     }
     let answer = Wire::unix(&door.bursar.socket).await.get("/models").await;
     assert!(
@@ -69,11 +163,91 @@ async fn a_slip_in_the_address_is_answered_with_what_to_do() {
         "{}",
         answer.text()
     );
+    // Where nothing is translated, the routes of other dialects are not there, and say so.
+    let door = Door::with("[models]\ntranslate = false\n").await;
+    for (path, code) in [
+        ("/v1/responses", "responses_unsupported"),
+        ("/agent/v1/responses", "responses_unsupported"),
+        ("/agent/v1/messages", "messages_elsewhere"),
+    ] {
+        let answer = door
+            .refuses(request("POST", path, &[], "{}"), &[code])
+            .await;
+        assert!(
+            answer.text().contains("[models] translate"),
+            "{}",
+            answer.text()
+        );
+    }
+}
+
+#[tokio::test]
+async fn another_protocol_and_a_compressed_body_are_refused_with_the_setting_that_helps() {
+    let door = Door::open().await;
+    let upgrade = [("Connection", "Upgrade"), ("Upgrade", "websocket")];
+    for (path, code, hint) in [
+        (
+            "/v1/realtime?model=x",
+            "realtime_unsupported",
+            "/v1/audio/transcriptions",
+        ),
+        (
+            "/agent/v1/responses",
+            "header_refused",
+            "supports_websockets = false",
+        ),
+        ("/v1/models", "header_refused", "not relayed"),
+    ] {
+        let answer = door
+            .refuses(request("GET", path, &upgrade, ""), &[code])
+            .await;
+        assert!(answer.text().contains(hint), "{path}: {}", answer.text());
+    }
+    for (coding, names_codex) in [("zstd", true), ("ZSTD", true), ("gzip", false)] {
+        let coded = [("Content-Encoding", coding)];
+        for path in ["/v1/chat/completions", "/agent/v1/responses"] {
+            let bytes = request("POST", path, &coded, "(compressed)");
+            let answer = door.refuses(bytes, &["content_coding_refused"]).await;
+            let names = answer.text().contains("enable_request_compression = false");
+            assert_eq!(names, names_codex, "{coding}: {}", answer.text());
+        }
+    }
+}
+
+/// Cursor sends such bodies for some of its models.
+#[tokio::test]
+async fn a_body_of_the_responses_api_on_chat_completions_is_sent_to_its_own_route() {
+    let door = Door::open().await;
+    let hybrid =
+        r#"{"model":"auto","stream":true,"input":[{"role":"user","content":"hi"}],"tools":[]}"#;
+    for lane in ["/v1", "/agent/v1"] {
+        let path = format!("{lane}/chat/completions");
+        let answer = door.ask(request("POST", &path, &[], hybrid)).await;
+        assert_eq!(
+            (answer.status, answer.code()),
+            (400, Some("responses_body"))
+        );
+        let at = format!("http://{}{lane}/responses", door.bursar.address);
+        assert!(answer.text().contains(&at), "{}", answer.text());
+        assert_eq!(answer.json()["error"]["param"], "input");
+    }
+    door.assert_untouched("a hybrid body");
+    // Whatever has messages, and whatever is neither, is the service's to judge.
+    for body in [
+        r#"{"input":"x","\u006dessages":[]}"#,
+        r#"{"input":"x","messages":[]}"#,
+        r#"{"prompt":"x"}"#,
+        r#"["input"]"#,
+        "input",
+    ] {
+        door.passes(request("POST", "/v1/chat/completions", &[], body))
+            .await;
+    }
 }
 
 #[tokio::test]
 async fn the_form_of_openais_audio_is_distinguished_from_the_services() {
-    let door = Door::open().await;
+    let door = Door::with("[models]\ntranslate = false\n").await;
     let form = [("Content-Type", "multipart/form-data; boundary=x")];
     let multipart =
         "--x\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nwhisper-1\r\n--x--\r\n";

@@ -72,3 +72,22 @@ door("a stream of an endpoint is read to its end by its id", async (door) => {
   assert.match(text, /ada@kite\.example/);
   assert.equal((await amounts(door)).length, 1);
 });
+
+door("a text is said as bytes and heard as a form", async (door) => {
+  const client = door.client();
+  const text = "The river is wide and the water is cold.";
+  const said = await client.audio.speech.create({ model: "tts-1", voice: "alloy", input: text });
+  assert.equal(said.headers.get("content-type"), "audio/wav");
+  const bytes = Buffer.from(await said.arrayBuffer());
+  assert.equal(bytes.subarray(0, 4).toString(), "RIFF");
+
+  const file = await toFile(bytes, "river.wav", { type: "audio/wav" });
+  const heard = await client.audio.transcriptions.create({ model: "whisper-1", file, language: "en" });
+  assert.equal(heard.text, text);
+  await assert.rejects(
+    client.audio.transcriptions.create({ model: "whisper-1", file, response_format: "srt" }),
+    (error) => error.status === 400 && error.param === "response_format",
+  );
+
+  assert.deepEqual((await door.books()).debits.map((debit) => debit.route), ["/v1/audio/speech", "/v1/audio/transcriptions"]);
+});

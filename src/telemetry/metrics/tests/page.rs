@@ -40,7 +40,7 @@ A label means the same in every metric.
 ";
 
 /// The one meaning of each label.
-const LABELS: [(&str, &str); 22] = [
+const LABELS: [(&str, &str); 24] = [
     (
         "app",
         "the app's name, for 64 apps; `other`: further ones, and what is refused before its app is known",

@@ -1,0 +1,32 @@
+use std::time::Duration;
+
+use super::KeepAlive;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_comment_is_due_between_two_events_however_their_bytes_are_cut() {
+    for (pieces, is_due) in [
+        (&[][..], false),
+        (&["data: x\n\n"][..], true),
+        (&["data: x\n", "\n"], true),
+        (&["data: x\r\n\r", "\n"], true),
+        (&["data: x\r\n", "\r\n"], true),
+        (&["data: x\r\r"], true),
+        (&["data: x\n"], false),
+        (&["data: x\r\n"], false),
+        (&["data: x\n\n", "data: y"], false),
+        (&["data: x\n\n", ": service-billed 5\n"], false),
+        (&["data: x\n\n", "", "d"], false),
+        (&["\n", "\n"], true),
+    ] {
+        let mut keep_alive = KeepAlive::after(Some(SECOND));
+        pieces
+            .iter()
+            .for_each(|piece| keep_alive.gave(piece.as_bytes()));
+        assert_eq!(keep_alive.due(), is_due.then_some(SECOND), "{pieces:?}");
+    }
+    let mut off = KeepAlive::after(None);
+    off.gave(b"data: x\n\n");
+    assert_eq!(off.due(), None);
+}
