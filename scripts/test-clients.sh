@@ -46,6 +46,8 @@ fresh "$modules" "$key" || {
     made "$modules" "$key"
 }
 
+[ -d "${OPENRESPONSES_SUITE:-}" ] || skip "the OpenResponses suite" "set OPENRESPONSES_SUITE to its folder (bin/compliance-test.ts)"
+
 export BURSAR_BIN=${BURSAR_BIN:-$TARGET/debug/bursar}
 [ -x "$BURSAR_BIN" ] || run cargo build --workspace --locked
 run "$CACHE/clients/bin/python" -m pytest tests/clients "$@"

@@ -38,6 +38,8 @@ pub use self::window::{Period, Window};
 use crate::clock::SharedClock;
 use crate::config::ALL_APPS;
 use crate::ledger::entry::{EntryId, State};
+use crate::ledger::marks::{Session, SessionHash};
+use crate::ledger::totals::MicroUsdSum;
 use crate::ledger::usage::{self, RunSoFar, UsageUpdate};
 use crate::ledger::{Ledger, LedgerError};
 use crate::money::MicroUsd;
@@ -189,9 +191,9 @@ impl Caps {
         })
     }
 
-    /// Whether there is any cap.
+    /// Whether there is any cap, also of sessions.
     pub fn are_set(&self) -> bool {
-        self.engine.lock().rules.limits().next().is_some()
+        !self.engine.lock().rules.are_none()
     }
 
     /// Why this app may send nothing now. Asked before each attempt.
@@ -200,9 +202,14 @@ impl Caps {
     }
 
     /// A limit is reached, for a request that is billed for nothing but lets something cost from then on.
-    pub fn reached(&self, app: &str, run: Option<&Arc<str>>) -> Option<Refused> {
+    pub fn reached(
+        &self,
+        app: &Arc<str>,
+        run: Option<&Arc<str>>,
+        session: Option<Session>,
+    ) -> Option<Refused> {
         let now_ms = self.clock.wall_ms();
-        self.engine.lock().reached_for(app, run, now_ms)
+        self.engine.lock().reached_for(app, run, session, now_ms)
     }
 
     /// A cap was reached while a request that has its permit waited somewhere else.
@@ -350,6 +357,15 @@ impl Caps {
     pub fn view(&self) -> CapsView {
         let now_ms = self.clock.wall_ms();
         self.engine.lock().view(now_ms)
+    }
+
+    /// What a session was billed, of one app or of whichever has it. `None`: nothing is known of it.
+    pub fn session_billed(
+        &self,
+        app: Option<&str>,
+        of: impl Fn(&str) -> SessionHash,
+    ) -> Option<MicroUsdSum> {
+        self.engine.lock().sessions().billed(app, of)
     }
 
     /// The day so far, of one app or of all: for a prompt that asks each second.

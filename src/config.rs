@@ -29,6 +29,7 @@ use std::time::Duration;
 
 pub use self::app::{
     ALL_APPS, App, CapsTable, DEFAULT_APP, Limits, NameError, OTHER_APP, OnClarification,
+    SessionLimits, TagValue,
 };
 pub use self::env::{
     BURSAR_ADMIN, BURSAR_CONFIG, BURSAR_STATE_DIR, Env, JOURNAL_STREAM, LISTEN_FDNAMES, NO_PROXY,

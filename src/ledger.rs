@@ -5,7 +5,7 @@
 //!
 //! | rank | | |
 //! |---|---|---|
-//! | 0 | `shared_text` `id` `fingerprint` `kept_key` `error` `options` `entry` `sums` `rollup` `delivery` `record` | nouns: what is written |
+//! | 0 | `shared_text` `id` `fingerprint` `kept_key` `marks` `error` `options` `entry` `sums` `tallies` `rollup` `delivery` `record` | nouns: what is written |
 //! | 1 | `journal` | the state directory and its lines: written, read back, surveyed |
 //! | 2 | `fold` | pure: the state that follows from records |
 //! | 3 | `index` | what is kept beside the journal and can be rebuilt from it |
@@ -20,6 +20,7 @@ pub mod entry;
 pub mod error;
 pub mod fingerprint;
 pub mod kept_key;
+pub mod marks;
 pub(crate) mod record;
 
 mod delivery;
@@ -33,6 +34,7 @@ mod read;
 mod rollup;
 mod shared_text;
 mod sums;
+mod tallies;
 mod upkeep;
 mod write;
 
@@ -57,9 +59,10 @@ pub mod query {
     pub use super::journal::report::{BadRange, Gap, Misplaced, Missing, ScanReport};
     pub use super::read::filter::{Filter, Listing};
     pub use super::read::find::{Found, FoundBy, PART_CHARS_MIN, TAIL_CHARS, find};
+    pub use super::read::group_by::GroupBy;
     pub use super::read::indexed::spend;
     pub use super::read::listing::{compacted_until_ms, entries, for_each_entry, list};
-    pub use super::read::spend::{GroupBy, Spend, SpendRow};
+    pub use super::read::spend::{Spend, SpendRow};
     pub use super::read::views::{DeliveryWord, EntryView, ReceiptWord};
     pub use super::read::window::{Period, Unknown, window};
     pub use super::record::How;
@@ -69,8 +72,10 @@ pub mod query {
 
 /// What counts against caps.
 pub mod usage {
+    pub use super::fold::charge::Charge;
+    pub use super::fold::sessions::{SESSIONS_MAX, SessionAt, SessionSum};
     pub use super::fold::usage::{
-        CapUsage, Charge, Charged, Dearest, OnUsage, Price, PriceHistory, UsageUpdate, quarter_of,
+        CapUsage, Charged, Dearest, OnUsage, Price, PriceHistory, UsageUpdate, quarter_of,
     };
     pub use super::read::usage::{RunSoFar, read, read_run};
 }

@@ -11,6 +11,7 @@ pub mod names;
 pub mod receipt;
 pub mod routes;
 pub mod sse;
+pub mod tags;
 pub mod trace;
 pub mod translate;
 

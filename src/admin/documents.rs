@@ -41,6 +41,9 @@ pub struct SpendDocument {
     pub damaged: u64,
     /// A bound cut through a quarter hour that is kept in sums only: it counts for its beginning.
     pub rounded: bool,
+    /// RFC 3339. By session: of what began before this moment only sums are left, which are by no session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions_since: Option<String>,
     pub rows: Vec<SpendRow>,
 }
 
@@ -146,6 +149,7 @@ impl SpendDocument {
             total: spend.total,
             damaged: spend.damaged,
             rounded: spend.is_rounded,
+            sessions_since: at(spend.listed_since_ms),
             rows: spend.rows,
         }
     }

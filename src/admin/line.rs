@@ -16,7 +16,8 @@ use crate::ledger::MicroUsdSum;
 pub struct LineDocument {
     /// `None`: all apps.
     pub app: Option<String>,
-    /// What the session that was asked for came to. `None`: none was asked for, or nothing is known of it.
+    /// What the session that was asked for by its id was billed, in that app or in all. `None`: none was asked for, or
+    /// nothing is known of it.
     pub session_micro_usd: Option<MicroUsdSum>,
     pub today: TodayView,
     /// Why requests wait.
@@ -43,6 +44,8 @@ pub(super) fn line(admin: &Admin, asked: &str) -> Result<LineDocument, Failure> 
 }
 
 /// What a session came to, of one app or of whichever has it. `None`: it is not known.
-fn spent_in(_admin: &Admin, _app: Option<&str>, _session: &str) -> Option<MicroUsdSum> {
-    None
+fn spent_in(admin: &Admin, app: Option<&str>, session: &str) -> Option<MicroUsdSum> {
+    let sessions = admin.ledger.session_hasher();
+    let of = |app: &str| sessions.session(app, session).hash;
+    admin.caps.session_billed(app, of)
 }

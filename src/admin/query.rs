@@ -9,6 +9,7 @@ use percent_encoding::percent_decode_str;
 use crate::admin::documents::SpendQuestion;
 use crate::admin::reconcile::{Figure, Invoice};
 use crate::ledger::entry::{EntryId, InDoubt};
+use crate::ledger::marks::SoughtSession;
 use crate::ledger::query::{Filter, GroupBy, PART_CHARS_MIN, StateWord};
 use crate::money::MicroUsd;
 use crate::protocol::Operation;
@@ -44,7 +45,8 @@ pub fn spend(query: &str) -> Result<SpendQuestion, QueryError> {
                     let by = GroupBy::from_word(word).ok_or_else(|| {
                         wrong(
                             &name,
-                            "app, lane, operation, served_by, day, state, model, hour, week, month",
+                            "app, lane, operation, served_by, day, state, model, hour, week, month, session, \
+                             user, tag:KEY",
                         )
                     })?;
                     if !asked.by.contains(&by) {
@@ -71,7 +73,7 @@ pub struct ReceiptsQuestion {
     pub id_part: Option<String>,
 }
 
-/// `since_ms`, `until_ms`, `app`, `operation`, `model`, `state`, `reason`, `id` (whole, or its end), `after_seq`,
+/// `since_ms`, `until_ms`, `app`, `operation`, `model`, `session`, `state`, `reason`, `id` (whole, or its end), `after_seq`,
 /// `limit`.
 pub fn receipts(query: &str) -> Result<ReceiptsQuestion, QueryError> {
     let mut id_part = None;
@@ -90,6 +92,7 @@ pub fn receipts(query: &str) -> Result<ReceiptsQuestion, QueryError> {
                 filter.operation = Some(operation);
             }
             "model" => filter.model = Some(value),
+            "session" => filter.session = Some(SoughtSession::new(&value)),
             "state" => {
                 let word = StateWord::from_word(&value).ok_or_else(|| {
                     wrong(

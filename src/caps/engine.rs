@@ -1,25 +1,20 @@
 //! The state behind the lock: what is charged, what is reserved, and the rule that admits a request.
 //!
-//! The rule, for each cap that a request counts in. T is what was billed and what is held in the cap's
-//! window, L its limit.
+//! The rule, for each cap that a request counts in, where T was billed or is held in its window and L is its limit:
 //!
 //! * T ≥ L: refused; but while a repeat of what is held is under way, which may bring its price, it waits.
 //! * nothing else is under way here: admitted, whatever it may cost.
-//! * else admitted while T + what each may cost, summed over what is under way and itself, is at most L;
-//!   otherwise it waits. A request may cost four times the dearest that was billed of its kind, or once
-//!   the dearest at the frontier's price, whichever is more; one of a kind whose answers have reported no
-//!   price, four times what is held for it; one of a kind of which no answer came yet, 16 times the
-//!   dearest of others ([`price`]), below the caps of all apps. Below those of its own app, and where no
-//!   price is known at all, it goes alone: an app is not kept waiting for the first answers of another.
+//! * else admitted while T + what each may cost, summed over what is under way and itself, is at most L; otherwise it
+//!   waits. A request may cost four times the dearest that was billed of its kind, or once the dearest at the
+//!   frontier's price, whichever is more; one of a kind whose answers have reported no price, four times what is held
+//!   for it; one of a kind of which no answer came yet, 16 times the dearest of others ([`price`]), below the caps of
+//!   all apps. Below those of its own app, and where no price is known at all, it goes alone: an app is not kept
+//!   waiting for the first answers of another.
 //!
-//! The limit of a run ([`runs`]) is one more cap, whose window is the run's life.
+//! The limit of a run ([`runs`]) is one more cap, whose window is the run's life, and so is that of a session
+//! ([`sessions`]).
 //!
-//! Why that bounds what is spent. A request that was admitted beside others left T + all of it ≤ L, as long as none
-//! costs more than it was taken to, so they end at or below the limit. Only one that went alone can go beyond, when
-//! T < L: by less than its own price. One that goes beside others and costs more than it was taken to is no worse:
-//! the others ended below L with its share to spare. So the service's books exceed a cap by at most one request.
-//! What can break it: two requests under way at one moment that each cost more than they were taken to, and entries
-//! without a price that cost more than they are held for.
+//! So the service's books exceed a cap by at most one request. Why, and what can break it: docs/caps.md.
 //!
 //! Promise: integers only, no waiting, no file, no clock; an entry is counted at least once at every
 //! moment from its admission to the end of its window, unless it is known to cost nothing.
@@ -30,22 +25,25 @@ use std::sync::Arc;
 use super::orders::Orders;
 use super::refused::Refused;
 use super::rules::{Rules, Scope};
-use super::view::{CapView, CapsView, FrozenView};
+use super::view::{CapsView, FrozenView, TodayView};
 use super::window::{Period, Window};
 use crate::ledger::entry::{EntryId, State};
-use crate::ledger::totals::{MicroUsdSum, Standing};
+use crate::ledger::marks::Session;
 use crate::ledger::usage::{CapUsage, Charge, Charged, Price, UsageUpdate, quarter_of};
 use crate::money::MicroUsd;
 
 mod cap_window;
+mod counts;
 mod flight;
 mod line;
 mod price;
 mod room;
 mod runs;
-mod today;
+mod sessions;
+mod shown;
 
 use self::cap_window::{CapWindow, Unbooked};
+use self::counts::Counts;
 use self::flight::Flight;
 pub use self::flight::{Ask, FlightEnd, Repeats};
 pub use self::line::Answers;
@@ -53,6 +51,8 @@ use self::line::{Decision, WaitingLines, Way};
 use self::price::Prices;
 use self::room::{Room, Share, Take, Under, sum};
 use self::runs::RunBudgets;
+use self::sessions::{Sessions, UnderSessions};
+use self::shown::{cap_view, log_once};
 
 /// Ends that the ledger could not write yet and that are counted one by one. More than can wait there.
 const UNBOOKED_MAX: usize = 8_192;
@@ -67,8 +67,11 @@ pub struct Engine {
     pub refusals: BTreeMap<(Scope, Period), u64>,
     /// The limits of runs.
     pub runs: RunBudgets,
+    under_sessions: UnderSessions,
     /// The windows of the caps have to be made anew.
     stale: bool,
+    /// The quarter hour in which usage was cut to its bounds last, Unix milliseconds.
+    pruned_ms: u64,
     flights: HashMap<EntryId, Flight>,
     under: BTreeMap<Scope, Under>,
     unbooked: HashMap<EntryId, Unbooked>,
@@ -94,7 +97,9 @@ impl Engine {
             caps: BTreeMap::new(),
             refusals: BTreeMap::new(),
             runs: RunBudgets::default(),
+            under_sessions: UnderSessions::default(),
             stale: true,
+            pruned_ms: 0,
             flights: HashMap::new(),
             under: BTreeMap::new(),
             unbooked: HashMap::new(),
@@ -109,12 +114,15 @@ impl Engine {
 
     /// Brings the windows up to now. What was spent does not depend on the limits: it is summed again.
     pub fn roll(&mut self, now_ms: u64) {
+        let quarter_ms = quarter_of(now_ms);
+        if std::mem::replace(&mut self.pruned_ms, quarter_ms) != quarter_ms {
+            self.usage.prune();
+        }
         let is_over = |cap: &CapWindow| !cap.window.holds(now_ms);
         if !self.stale && !self.caps.values().any(is_over) {
             return;
         }
         self.stale = false;
-        self.usage.prune();
         let before = std::mem::take(&mut self.caps);
         for (scope, period, configured) in self.rules.limits() {
             let window = Window::of(period, now_ms, &self.rules.zone);
@@ -135,15 +143,26 @@ impl Engine {
         }
     }
 
+    fn counts(&self) -> Counts<'_> {
+        Counts {
+            rules: &self.rules,
+            orders: &self.orders,
+            usage: &self.usage,
+            caps: &self.caps,
+            unbooked: &self.unbooked,
+        }
+    }
+
+    pub fn sessions(&self) -> Sessions<'_> {
+        Sessions {
+            counts: self.counts(),
+            under: &self.under_sessions,
+        }
+    }
+
     /// What is billed and held in a cap's window.
     pub fn counted(&self, scope: &Scope, cap: &CapWindow) -> Charge {
-        let mut charge = cap.charge;
-        for unbooked in self.unbooked.values() {
-            if scope.holds(&unbooked.app) && cap.window.holds(quarter_of(unbooked.at_ms)) {
-                charge.merge(unbooked.charge);
-            }
-        }
-        charge
+        self.counts().of_cap(scope, cap)
     }
 
     pub fn under(&self, scope: &Scope) -> Under {
@@ -201,6 +220,15 @@ impl Engine {
                 Room::Reached => return Judged::Never(budget.refusal(run, &ask.app)),
             }
         }
+        match self.sessions().room(ask, share) {
+            // As with a run.
+            Ok(Room::Taken) => {
+                waits = true;
+                without_room.clear();
+            }
+            Ok(_) => {}
+            Err(refused) => return Judged::Never(refused),
+        }
         if waits {
             Judged::Wait(without_room)
         } else if is_covered && ask.repeats.is_some() {
@@ -235,6 +263,9 @@ impl Engine {
         if let Some(((scope, period), cap)) = over {
             return Some(self.reached(scope, *period, cap));
         }
+        if let Some(over) = self.sessions().over(ask) {
+            return Some(over);
+        }
         let (run, budget) = self.runs.of(ask)?;
         let is_over = budget.is_reached() && !budget.covers(ask);
         is_over.then(|| budget.refusal(run, &ask.app))
@@ -248,8 +279,9 @@ impl Engine {
     /// something cost from then on.
     pub fn reached_for(
         &mut self,
-        app: &str,
+        app: &Arc<str>,
         run: Option<&Arc<str>>,
+        session: Option<Session>,
         now_ms: u64,
     ) -> Option<Refused> {
         self.roll(now_ms);
@@ -258,8 +290,8 @@ impl Engine {
         let refused = match over {
             Some(((scope, period), cap)) => self.reached(scope, *period, cap),
             None => {
-                let (run, budget) = self.runs.get(run?)?;
-                budget.is_reached().then(|| budget.refusal(run, app))?
+                let of_run = run.and_then(|run| self.runs.reached(run, app));
+                of_run.or_else(|| self.sessions().reached(app, session?))?
             }
         };
         self.count_refusal(&refused);
@@ -272,6 +304,7 @@ impl Engine {
             self.under.entry(scope).or_default().add(share, take);
         }
         self.runs.begins(&ask, share);
+        self.under_sessions.begins(&ask, share);
         let flight = Flight {
             at_ms: now_ms,
             reserved,
@@ -289,14 +322,13 @@ impl Engine {
         let Some(flight) = flight.filter(|flight| flight.share.counts && !flight.booked) else {
             return;
         };
-        let charge = flight.came_to(FlightEnd::Settled(state));
-        let (app, at_ms) = (Arc::clone(&flight.ask.app), flight.at_ms);
-        let run = flight.ask.run.clone();
-        if charge == Charge::default() || self.unbooked.len() >= UNBOOKED_MAX {
+        let unbooked = Unbooked::of(flight, flight.came_to(FlightEnd::Settled(state)));
+        if unbooked.charge.is_none() || self.unbooked.len() >= UNBOOKED_MAX {
             return;
         }
-        self.runs.foresees(run.as_deref(), entry, charge);
-        self.unbooked.insert(entry, Unbooked { app, at_ms, charge });
+        let run = flight.ask.run.as_deref();
+        self.runs.foresees(run, entry, unbooked.charge);
+        self.unbooked.insert(entry, unbooked);
     }
 
     /// A request has ended.
@@ -313,31 +345,18 @@ impl Engine {
             (FlightEnd::Unknown, Some(foreseen)) => foreseen,
             _ => flight.came_to(end),
         };
+        self.under_sessions.ends(&flight);
         self.runs
             .ends(&flight, (end != FlightEnd::Unsent).then_some(charge));
-        if flight.booked || charge == Charge::default() {
+        if flight.booked || charge.is_none() {
             return;
         }
-        let unbooked = Unbooked {
-            app: flight.ask.app,
-            at_ms: flight.at_ms,
-            charge,
-        };
+        let unbooked = Unbooked::of(&flight, charge);
         if self.unbooked.len() < UNBOOKED_MAX {
             self.unbooked.insert(entry, unbooked);
         } else {
             // Counted for good rather than forgotten.
-            let charged = Charged {
-                entry: None,
-                app: unbooked.app,
-                run: None,
-                operation: flight.ask.operation,
-                at_ms: unbooked.at_ms,
-                charge,
-                doubts: Standing::default(),
-                price: Price::Nothing,
-            };
-            self.book(&charged);
+            self.book(&unbooked.charged(flight.ask.operation));
         }
     }
 
@@ -426,6 +445,7 @@ impl Engine {
                 under.add(share, to);
             }
             self.runs.changes(run.as_deref(), before, share);
+            self.under_sessions.changes(&flight.ask, before, share);
         }
     }
 
@@ -450,8 +470,12 @@ impl Engine {
     }
 
     /// Admits or refuses at once, or puts the request in line.
-    pub fn ask(&mut self, ask: Ask, way: Way, now_ms: u64) -> Answers {
+    pub fn ask(&mut self, mut ask: Ask, way: Way, now_ms: u64) -> Answers {
         let entry = ask.entry;
+        // Without a limit it is a request like the others of its app, and waits in their line.
+        ask.session = ask
+            .session
+            .filter(|_| self.rules.session(&ask.app).is_some());
         let waiting = self.lines.waiting();
         // With others in line it is the line that decides; what is charged in every window of now passes.
         if waiting == 0 || ask.repeats.is_some() {
@@ -527,14 +551,15 @@ impl Engine {
         if let Some(ask) = self.lines.ask_of(entry).cloned()
             && let Judged::Wait(scopes) = self.judge(&ask, now_ms)
             && scopes.is_empty()
-            && let Some((run, _)) = self.runs.of(&ask)
         {
-            return Refused::run_late(run, &ask.app, seconds);
+            let of_run = self.runs.of(&ask);
+            let of_run = of_run.map(|(run, _)| Refused::run_late(run, &ask.app, seconds));
+            let late = of_run.or_else(|| self.sessions().late(&ask, seconds));
+            return late.unwrap_or_else(|| Refused::late(seconds));
         }
         Refused::late(seconds)
     }
 
-    /// One line in the log a window, not one a request.
     fn count_refusal(&mut self, refused: &Refused) {
         let Refused::Reached(reached) = refused else {
             return;
@@ -542,51 +567,25 @@ impl Engine {
         let key = (reached.scope.clone(), reached.period);
         let refusals = self.refusals.entry(key.clone()).or_default();
         *refusals = refusals.saturating_add(1);
-        let Some(cap) = self.caps.get_mut(&key) else {
-            return;
-        };
-        if !std::mem::replace(&mut cap.is_logged, true) {
-            tracing::warn!(
-                cap = reached.scope.as_str(),
-                period = reached.period.as_str(),
-                limit = %reached.limit,
-                spent = %reached.spent,
-                held = %reached.held,
-                "a cap is reached; its requests are refused until its window ends"
-            );
+        if let Some(cap) = self.caps.get_mut(&key) {
+            log_once(reached, cap);
         }
+    }
+
+    /// The day of the caps so far, of one app or of all.
+    pub fn today(&mut self, app: Option<&str>, now_ms: u64) -> TodayView {
+        self.roll(now_ms);
+        self.counts().today(app, now_ms)
     }
 
     /// What is shown of it.
     pub fn view(&mut self, now_ms: u64) -> CapsView {
         self.roll(now_ms);
         let caps = self.caps.iter().map(|(key, cap)| {
-            let (scope, period) = key;
-            let charge = self.counted(scope, cap);
-            let under = self.under(scope);
-            let counted = charge.billed.get().saturating_add(charge.held.now());
-            let limit = u128::from(cap.limit.get());
-            // A cap that was lowered while requests were under way does not stop them.
-            let promised = limit.max(counted.saturating_add(under.reserved));
-            let worst = self
-                .dearest(scope)
-                .map(|dearest| promised.saturating_add(u128::from(dearest.get())));
-            let sum = MicroUsdSum::from_micro_usd;
-            CapView {
-                scope: scope.as_str().to_owned(),
-                period: *period,
-                limit: cap.limit,
-                configured: cap.configured,
-                spent: charge.billed,
-                held: sum(charge.held.now()),
-                reserved: sum(under.reserved),
-                under_way: under.requests,
-                left: sum(limit.saturating_sub(counted.saturating_add(under.reserved))),
-                worst_case: worst.map(sum),
-                since_ms: cap.window.since_ms,
-                resets_at_ms: cap.window.until_ms,
-                refusals: self.refusals.get(key).copied().unwrap_or(0),
-            }
+            let (scope, _) = key;
+            let (charge, under) = (self.counted(scope, cap), self.under(scope));
+            let refusals = self.refusals.get(key).copied().unwrap_or(0);
+            cap_view(key, cap, charge, under, self.dearest(scope), refusals)
         });
         CapsView {
             time_zone: self.rules.zone.iana_name().map(str::to_owned),

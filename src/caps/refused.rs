@@ -11,6 +11,7 @@ use super::orders::Frozen;
 use super::rules::Scope;
 use super::window::{Period, Window};
 use crate::calendar;
+use crate::config::SessionLimits;
 use crate::ledger::totals::MicroUsdSum;
 use crate::ledger::usage::Charge;
 use crate::money::MicroUsd;
@@ -22,6 +23,8 @@ pub enum Refused {
     Reached(Box<Reached>),
     /// Nothing is left of the limit of its run.
     RunReached(Words),
+    /// Nothing is left of what its session may take.
+    SessionReached(Words),
     Frozen(Words),
     /// The app was taken away while the request waited.
     Removed(Words),
@@ -89,6 +92,41 @@ impl Refused {
         )))
     }
 
+    /// `session`: as it is shown.
+    pub fn session_reached(
+        session: &str,
+        app: &str,
+        limits: SessionLimits,
+        charge: Charge,
+        requests: u64,
+    ) -> Self {
+        let held = MicroUsdSum::from_micro_usd(charge.held.now());
+        let cap = limits.cap.map(|cap| {
+            format!(
+                "it may cost {cap} (session_cap_micro_usd), and {} are billed, {held} set aside for answers whose \
+                 price is not known",
+                charge.billed
+            )
+        });
+        let most = limits.requests.map(|most| {
+            format!("it may make {most} requests (session_requests_max), and made {requests}")
+        });
+        let limits: Vec<String> = cap.into_iter().chain(most).collect();
+        Self::SessionReached(Words(format!(
+            "The session {session} of the app {app} has reached its cap: {}. Nothing was sent. See what it did with \
+             `bursar explain --session {session}`. A new session has a cap of its own; a higher cap in [[app]] \
+             takes effect on reload.",
+            limits.join("; ")
+        )))
+    }
+
+    pub fn session_late(session: &str, app: &str, seconds: u64) -> Self {
+        Self::Late(Words(format!(
+            "What is left of the cap of the session {session} of {app} is taken by its requests on their way, and \
+             none ended within {seconds} s. Nothing was sent."
+        )))
+    }
+
     pub fn frozen(app: &str, is_all: bool, frozen: &Frozen, zone: &TimeZone) -> Self {
         let (subject, thaw) = if is_all {
             ("All apps are".to_owned(), "bursar thaw".to_owned())
@@ -137,6 +175,7 @@ impl fmt::Display for Refused {
         let words = match self {
             Self::Reached(reached) => &reached.words,
             Self::RunReached(words)
+            | Self::SessionReached(words)
             | Self::Frozen(words)
             | Self::Removed(words)
             | Self::Crowded(words)

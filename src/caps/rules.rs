@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 
 use super::orders::{OrderError, Raise};
 use super::window::{Period, Window};
-use crate::config::{self, ALL_APPS, App, Limits};
+use crate::config::{self, ALL_APPS, App, Limits, SessionLimits};
 use crate::money::MicroUsd;
 
 /// What a cap applies to.
@@ -35,6 +35,7 @@ pub struct Rules {
 struct OfApp {
     limits: Limits,
     floor: Option<MicroUsd>,
+    session: SessionLimits,
 }
 
 // === impl Scope ===
@@ -69,6 +70,7 @@ impl Rules {
         let of_app = |app: &App| OfApp {
             limits: app.limits,
             floor: app.request_floor,
+            session: app.session,
         };
         Self {
             zone: caps.time_zone.clone(),
@@ -111,6 +113,18 @@ impl Rules {
     pub fn floor(&self, app: &str) -> MicroUsd {
         let own = self.apps.get(app).and_then(|app| app.floor);
         own.unwrap_or(self.floor)
+    }
+
+    /// What one session of this app may take; `None`: anything.
+    pub fn session(&self, app: &str) -> Option<SessionLimits> {
+        let limits = self.apps.get(app)?.session;
+        (!limits.is_empty()).then_some(limits)
+    }
+
+    /// Nothing has a limit.
+    pub fn are_none(&self) -> bool {
+        let mut apps = self.apps.values();
+        self.limits().next().is_none() && apps.all(|app| app.session.is_empty())
     }
 
     /// An order to raise a cap to `to` in the window of now.

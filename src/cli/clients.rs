@@ -51,7 +51,7 @@ pub struct Lines {
 pub enum Judged {
     /// The real package is run by scripts/test-clients.sh: its registry, `npm` or `PyPI`, and its name there.
     Run(&'static str, &'static str),
-    /// Why no test runs it.
+    /// What stands for a run of it, or why there is none.
     Not(&'static str),
 }
 
@@ -96,8 +96,8 @@ pub const CLIENTS: &[Client] = &[
                    stream_idle_timeout_ms = 900000",
         }),
         route: "`/agent/v1/responses`",
-        works: "Commands, edits, plans, sub-agents. With the model name `auto` Codex edits through its shell tool; its \
-                `apply_patch` tool comes with a name that it knows, such as `gpt-5.5 = \"auto\"` in `[models]`. Its web \
+        works: "Commands, edits and patches. With the model name `auto` it edits through its shell tool; its `apply_patch` \
+                tool comes with a name that it knows, such as `\"gpt-5.5\" = \"auto\"` in `[models] aliases`. Its web \
                 search is left out",
         judged: Judged::Run("npm", "@openai/codex"),
     },
@@ -126,8 +126,7 @@ pub const CLIENTS: &[Client] = &[
         arguments: &[],
         lines: None,
         route: "`/agent/v1/messages`",
-        works: "Tools in a loop, images, sub-agents. Token counting is its own estimate; web search and PDF files are \
-                not served",
+        works: "Tools in a loop. Token counting is its own estimate; web search and PDF files are not served",
         judged: Judged::Run("npm", "@anthropic-ai/claude-code"),
     },
     Client {
@@ -195,7 +194,7 @@ pub const CLIENTS: &[Client] = &[
                    \x20   roles: [chat, edit, apply]",
         }),
         route: "`/agent/v1/chat/completions`",
-        works: "Chat, edit and agent. Autocompletion by `/v1/completions` is 404: the service has no such route",
+        works: "Chat and agent. Autocompletion by `/v1/completions` is 404: the service has no such route",
         judged: Judged::Run("npm", "@continuedev/cli"),
     },
     Client {
@@ -210,7 +209,7 @@ pub const CLIENTS: &[Client] = &[
         }),
         route: "as called",
         works: "Chat, responses, embeddings, images; also in streams",
-        judged: Judged::Not("`make test` runs it (tests/sdk)"),
+        judged: Judged::Not("`make test` (tests/sdk)"),
     },
     Client {
         name: "openai-agents",
@@ -229,7 +228,7 @@ pub const CLIENTS: &[Client] = &[
             text: "Agent(name=\"assistant\", tools=[get_weather])",
         }),
         route: "`/agent/v1/responses`",
-        works: "Agents, tools, hand-offs, typed answers. Its hosted tools are not served",
+        works: "Agents with tools. Its hosted tools are not served",
         judged: Judged::Run("PyPI", "openai-agents"),
     },
     Client {
@@ -243,7 +242,7 @@ pub const CLIENTS: &[Client] = &[
             text: "Agent(\"openai:auto\")",
         }),
         route: "`/agent/v1/responses`",
-        works: "Agents, tools, typed answers; `openai-chat:auto` asks for chat completions",
+        works: "Agents with tools; `openai-chat:auto` asks for chat completions",
         judged: Judged::Run("PyPI", "pydantic-ai-slim"),
     },
     Client {
@@ -273,7 +272,7 @@ pub const CLIENTS: &[Client] = &[
             text: "ChatOpenAI(model=\"auto\")",
         }),
         route: "`/v1/chat/completions`",
-        works: "Chat, tools, typed answers, streams",
+        works: "Chat, tools, streams",
         judged: Judged::Run("PyPI", "langchain-openai"),
     },
     Client {
@@ -302,7 +301,7 @@ pub const CLIENTS: &[Client] = &[
             text: "dspy.configure(lm=dspy.LM(\"openai/auto\"))",
         }),
         route: "`/v1/chat/completions`",
-        works: "Programs and optimizers. Its own cache answers an equal call without asking",
+        works: "Programs. Its own cache answers an equal call without asking",
         judged: Judged::Run("PyPI", "dspy"),
     },
     Client {
@@ -333,9 +332,7 @@ pub const CLIENTS: &[Client] = &[
         lines: None,
         route: "`/v1/chat/completions`",
         works: "Chat, from its server. Titles, tags and follow-ups are further calls, billed as any",
-        judged: Judged::Not(
-            "too large a package for a test; the shapes of its requests are tests (tests/sdk)",
-        ),
+        judged: Judged::Not("not run, by its documentation: too large a package"),
     },
     Client {
         name: "n8n",
@@ -349,7 +346,7 @@ pub const CLIENTS: &[Client] = &[
         }),
         route: "`/agent/v1/responses`",
         works: "Chat and agents, with or without “Use Responses API”",
-        judged: Judged::Not("too large a package for a test"),
+        judged: Judged::Not("not run, by its documentation: too large a package"),
     },
     Client {
         name: "zed",
@@ -366,7 +363,7 @@ pub const CLIENTS: &[Client] = &[
         }),
         route: "`/agent/v1/chat/completions`",
         works: "The agent panel and inline edits",
-        judged: Judged::Not("a program with a window"),
+        judged: Judged::Not("not run, by its documentation: a program with a window"),
     },
     Client {
         name: "cursor",
@@ -377,7 +374,7 @@ pub const CLIENTS: &[Client] = &[
         lines: None,
         route: "its makers' servers",
         works: "Nothing: the call comes from Cursor's own servers, which do not reach this machine",
-        judged: Judged::Not("a program with a window"),
+        judged: Judged::Not("not run: a program with a window"),
     },
 ];
 

@@ -146,6 +146,9 @@ const COLUMNS: &[Column] = &[
     }),
     column("spoken", |entry, _| entry.spoken.to_string()),
     column("dropped", |entry, _| text(Some(&entry.dropped))),
+    column("session", |entry, _| text(entry.session)),
+    column("user", |entry, _| text(entry.user.as_ref())),
+    column("tags", |entry, _| text(Some(&entry.tags))),
 ];
 
 /// What an element that lacks the value shows in a list. A `-` would look like a formula.

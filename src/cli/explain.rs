@@ -1,8 +1,10 @@
-//! `bursar explain ID`: one request from its intent to its last evidence, and why it cost what it
-//! cost.
+//! `bursar explain ID`, `--session ID`: one request from its intent to its last evidence, and why it cost what it
+//! cost; or all that one session of an app did (`session`).
 //!
 //! Promise: what is not known is said to be not known; text of others (models, receipt lines) is
 //! printed as [`crate::screen`] shows it; `--json` prints the document of `/api/explain`, `--csv` its entries.
+
+mod session;
 
 use jiff::tz::TimeZone;
 
@@ -24,8 +26,11 @@ use crate::ledger::query::{PART_CHARS_MIN, TAIL_CHARS};
 pub struct Args {
     /// An entry's id or its last 8 or more characters (X-Bursar-Entry, `bursar receipts`), an
     /// Idempotency-Key, or the service's x-request-id
-    #[arg(value_name = "ID")]
-    id: String,
+    #[arg(value_name = "ID", required_unless_present = "session")]
+    id: Option<String>,
+    /// What a session did instead: its id as the app sent it, or what `spend --by session` prints
+    #[arg(long, value_name = "ID", conflicts_with = "id")]
+    session: Option<String>,
     /// Time zone of the times printed [default: that of the caps]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
@@ -36,7 +41,10 @@ pub struct Args {
 }
 
 pub fn explain(args: &Args) -> Result<(), CliError> {
-    let id = args.id.trim();
+    if let Some(text) = &args.session {
+        return session::explain(text.trim(), args.tz.as_deref(), &args.form, &args.source);
+    }
+    let id = args.id.as_deref().unwrap_or_default().trim();
     if id.is_empty() {
         return Err(CliError::usage("give an id"));
     }

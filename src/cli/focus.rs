@@ -209,11 +209,17 @@ fn tags(entry: &EntryView) -> String {
         ("model", entry.model.clone()),
         ("served_by", entry.served_by.map(|by| by.to_string())),
         ("run", entry.run.clone()),
+        ("session", entry.session.map(|session| session.to_string())),
+        ("user", entry.user.clone()),
     ];
-    let tags = tags.into_iter().filter_map(|(name, text)| {
-        let text = harmless(&text?);
-        Some((name.to_owned(), Value::String(text)))
-    });
+    let own = entry.tags.iter();
+    let own = own.map(|(key, value)| (format!("tag:{key}"), value.to_owned()));
+    let tags = tags
+        .into_iter()
+        .filter_map(|(name, text)| Some((name.to_owned(), text?)));
+    let tags = tags
+        .chain(own)
+        .map(|(name, text)| (name, Value::String(harmless(&text))));
     Value::Object(tags.collect::<Map<_, _>>()).to_string()
 }
 

@@ -52,7 +52,7 @@ pub struct Args {
 
 /// What a program writes into its status line's command, as far as it is read.
 #[derive(Debug, Deserialize)]
-struct Told {
+struct StatusLineInput {
     session_id: Option<String>,
 }
 
@@ -61,7 +61,7 @@ pub fn line(args: &Args) -> Result<(), CliError> {
     if let Some(app) = &args.app {
         question.add("app", app);
     }
-    if let Some(session) = args.session.clone().or_else(told_session) {
+    if let Some(session) = args.session.clone().or_else(named_session) {
         question.add("session", &session);
     }
     let asked = block_on(async {
@@ -86,16 +86,16 @@ pub fn line(args: &Args) -> Result<(), CliError> {
 }
 
 /// The session that a program names on standard input. A terminal is not asked: a person would be waited for.
-fn told_session() -> Option<String> {
+fn named_session() -> Option<String> {
     let input = io::stdin();
     if input.is_terminal() {
         return None;
     }
-    told_in(input.as_fd())
+    session_in(input.as_fd())
 }
 
 /// Reads as much as there is of one object, and no longer than [`INPUT_DEADLINE`].
-fn told_in(input: BorrowedFd<'_>) -> Option<String> {
+fn session_in(input: BorrowedFd<'_>) -> Option<String> {
     let until = Instant::now() + INPUT_DEADLINE;
     let mut read = Vec::new();
     let mut piece = [0; 16 * 1024];
@@ -109,8 +109,8 @@ fn told_in(input: BorrowedFd<'_>) -> Option<String> {
         let bytes = rustix::io::read(input, &mut piece).ok()?;
         read.extend_from_slice(piece.get(..bytes)?);
         // The object may be whole before its writer closes.
-        match serde_json::from_slice::<Told>(&read) {
-            Ok(told) => return told.session_id.filter(|session| !session.is_empty()),
+        match serde_json::from_slice::<StatusLineInput>(&read) {
+            Ok(input) => return input.session_id.filter(|session| !session.is_empty()),
             Err(_) if bytes == 0 => return None,
             Err(_) => {}
         }

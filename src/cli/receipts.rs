@@ -25,6 +25,7 @@ use crate::admin::documents::EntryDocument;
 use crate::calendar;
 use crate::clock::SystemClock;
 use crate::ledger::entry::{InDoubt, State};
+use crate::ledger::marks::SoughtSession;
 use crate::ledger::query::{EntryView, Filter, ReceiptWord, StateWord, TAIL_CHARS};
 use crate::protocol::{Operation, Usage};
 
@@ -69,6 +70,9 @@ pub struct Args {
     /// Only this model, as the app asked for it
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+    /// Only this session: its id as the app sent it, or what `spend --by session` prints
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
     /// Only entries from this time on: today, yesterday, "this week", 2026-01-31, 2026-01, 2026-01-31T08:00:00Z, or an
     /// age: 24h, 7d
     #[arg(long, value_name = "TIME")]
@@ -119,6 +123,7 @@ pub fn receipts(args: &Args) -> Result<(), CliError> {
             app: args.app.clone(),
             operation: args.operation,
             model: args.model.clone(),
+            session: args.session.as_deref().map(SoughtSession::new),
             state: args.state,
             reason: args.reason,
             ..Filter::default()

@@ -62,7 +62,7 @@ impl Source {
                 let zone = asked.zone.iana_name().ok_or_else(|| {
                     CliError::usage("this machine's time zone has no name; give one with --tz")
                 })?;
-                let by: Vec<&str> = asked.by.iter().map(|by| by.as_str()).collect();
+                let by: Vec<String> = asked.by.iter().map(ToString::to_string).collect();
                 let mut question = Question::new("/api/spend");
                 question.add_number("since_ms", asked.since_ms);
                 question.add_number("until_ms", asked.until_ms);
@@ -233,6 +233,13 @@ async fn page(client: &Client, filter: &Filter) -> Result<Listing, CliError> {
         ("app", filter.app.clone()),
         ("operation", filter.operation.map(|word| word.to_string())),
         ("model", filter.model.clone()),
+        (
+            "session",
+            filter
+                .session
+                .as_ref()
+                .map(|sought| sought.text().to_owned()),
+        ),
         ("state", filter.state.map(|word| word.to_string())),
         ("reason", filter.reason.map(|word| word.to_string())),
         ("id", filter.id.map(|id| id.to_string())),

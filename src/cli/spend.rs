@@ -29,7 +29,8 @@ pub struct Args {
     /// End of the period, not included [default: no end]
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Group by app, lane, operation, served-by, day, state, model, hour, week, month; several with commas
+    /// Group by app, lane, operation, served-by, day, state, model, hour, week, month, session, user, tag:KEY;
+    /// several with commas
     #[arg(long, value_name = "WORDS", default_value = "app", value_delimiter = ',', value_parser = group_by)]
     by: Vec<GroupBy>,
     /// Time zone of days and dates [default: that of the caps]
@@ -68,9 +69,9 @@ pub fn spend(args: &Args) -> Result<(), CliError> {
     let (asked, document) = block_on(async {
         let mut source = args.source.find().await?;
         let zone = args.source.zone(&source, args.tz.as_deref()).await?;
-        // The files are read by model: that takes long, and the daemon's time is for requests. A zone without a name
+        // The files are read by model, session, user or tag: that takes long, and the daemon's time is for requests. A zone without a name
         // cannot be sent to a daemon.
-        let is_long = args.by.contains(&GroupBy::Model);
+        let is_long = args.by.iter().any(|by| by.is_of_lines());
         if (is_long || zone.iana_name().is_none()) && matches!(source, Source::Daemon(_)) {
             source = args.source.find_files().await?;
         }
@@ -89,7 +90,8 @@ pub fn spend(args: &Args) -> Result<(), CliError> {
     match args.form.form() {
         Form::Json => say_document(&document)?,
         Form::Csv => {
-            let words = asked.by.iter().map(|by| by.as_str());
+            let words: Vec<String> = asked.by.iter().map(ToString::to_string).collect();
+            let words = words.iter().map(String::as_str);
             let columns: Vec<&str> = words.chain(FIGURES).collect();
             csv::say_documents(&columns, &document.rows)?;
         }
@@ -113,6 +115,11 @@ pub fn spend(args: &Args) -> Result<(), CliError> {
              see `bursar ledger verify`",
         );
     }
+    if let Some(since) = &document.sessions_since {
+        remark(format_args!(
+            "bursar: sessions are known of entries that began after {since}; of earlier ones only sums are left"
+        ));
+    }
     if document.rounded {
         remark(
             "bursar: that long ago only sums by quarter hour are left; the one that --since or --until \
@@ -123,7 +130,12 @@ pub fn spend(args: &Args) -> Result<(), CliError> {
 }
 
 fn group_by(typed: &str) -> Result<GroupBy, String> {
-    word(GroupBy::ALL, typed)
+    // The key of a tag is typed as it is.
+    let tag = typed.starts_with("tag:").then(|| GroupBy::from_word(typed));
+    match tag {
+        Some(by) => by.ok_or_else(|| format!("{typed:?} has no key of a tag: tag:customer")),
+        None => word(GroupBy::ALL, typed),
+    }
 }
 
 /// Since when, where nothing is said: several whole rows of what it is grouped by.
@@ -158,7 +170,7 @@ fn table(document: &SpendDocument) -> TextTable {
     let title = |by: &GroupBy| {
         // Of hours that are cut none could be recognised.
         let mark = if by.is_of_calendar() { "=" } else { "" };
-        format!("{mark}{}", by.as_str().replace('_', " "))
+        format!("{mark}{}", by.to_string().replace('_', " "))
     };
     let mut titles: Vec<String> = by.iter().map(title).collect();
     titles.push(

@@ -143,7 +143,7 @@ pub fn env(args: &EnvArgs) -> Result<(), CliError> {
     if token.is_none() {
         let client = client.map(|client| format!(" {}", client.name));
         remark(format_args!(
-            "bursar: callers need a token: `bursar app add NAME >FILE` makes one, and `bursar env{} --token-file FILE` \
+            "bursar: callers need a token: `bursar app add NAME >FILE` makes one, and `bursar env --token-file FILE{}` \
              names it",
             client.unwrap_or_default()
         ));

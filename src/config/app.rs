@@ -7,6 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use http::HeaderName;
 use jiff::tz::TimeZone;
 
 use super::errors::{At, Location};
@@ -19,6 +20,7 @@ use super::written::{list, quoted};
 use crate::calendar;
 use crate::money::MicroUsd;
 use crate::protocol::closed_set;
+use crate::protocol::tags::{TagKey, is_value};
 
 /// The app of callers that name none: any process of this machine, as long as no app is declared.
 pub const DEFAULT_APP: &str = "default";
@@ -64,6 +66,31 @@ pub struct App {
     /// Whether answers have what they cost in `usage`. `None`: on translated routes only.
     pub cost_in_usage: Option<bool>,
     pub on_clarification: OnClarification,
+    /// A header with the session's id, beside those that are known of programs.
+    pub session_header: Option<HeaderName>,
+    pub session: SessionLimits,
+    /// A header with the user that a request is for.
+    pub user_header: Option<HeaderName>,
+    /// Keys that `X-Bursar-Tags` may have.
+    pub tags: Vec<TagKey>,
+    /// Of which keys which values are shown in metrics.
+    pub tag_metrics: Vec<TagValue>,
+}
+
+/// The most that one session of an app may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionLimits {
+    /// `None`: no cap.
+    pub cap: Option<MicroUsd>,
+    /// `None`: any number.
+    pub requests: Option<u64>,
+}
+
+/// A tag with a value: `customer=acme`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TagValue {
+    pub key: TagKey,
+    pub value: String,
 }
 
 /// The most that may be spent in each calendar window. `None`: no cap; zero: nothing.
@@ -127,6 +154,11 @@ impl App {
             agent_receipts: None,
             cost_in_usage: None,
             on_clarification: OnClarification::Pass,
+            session_header: None,
+            session: SessionLimits::default(),
+            user_header: None,
+            tags: Vec::new(),
+            tag_metrics: Vec::new(),
         }
     }
 
@@ -156,6 +188,13 @@ impl App {
         let on_clarification = reader.word("on_clarification", OnClarification::ALL);
         let on_clarification = on_clarification.unwrap_or(OnClarification::Pass);
         reader.set("on_clarification", quoted(on_clarification.as_str()));
+        let session_header = header(reader, "session_header");
+        let session = SessionLimits {
+            cap: reader.amount("session_cap_micro_usd"),
+            requests: reader.count_if_given("session_requests_max"),
+        };
+        let user_header = header(reader, "user_header");
+        let (tags, tag_metrics) = tags(reader);
         let name = name?;
         if name == DEFAULT_APP && (token_file.is_some() || !uids.is_empty()) {
             reader.refuse(
@@ -182,6 +221,11 @@ impl App {
             agent_receipts,
             cost_in_usage,
             on_clarification,
+            session_header,
+            session,
+            user_header,
+            tags,
+            tag_metrics,
             ..Self::new(name)
         })
     }
@@ -200,6 +244,23 @@ impl App {
             Some((word, meaning)) => Err(NameError::Reserved { word, meaning }),
             None => Ok(()),
         }
+    }
+}
+
+// === impl SessionLimits ===
+
+impl SessionLimits {
+    /// Nothing is limited.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+// === impl TagValue ===
+
+impl fmt::Display for TagValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.key, self.value)
     }
 }
 
@@ -382,6 +443,86 @@ fn name(reader: &mut Reader<'_>, table: &Location, before: &[App]) -> Option<Str
         return None;
     }
     Some(value)
+}
+
+/// Headers that mean something to the service or to bursar: none of them is for an app's own accounts.
+const TAKEN_HEADERS: [&str; 9] = [
+    "accept",
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "idempotency-key",
+    "transfer-encoding",
+    "x-bursar-tags",
+];
+
+/// Most keys of tags of an app.
+const TAG_KEYS_MAX: usize = 8;
+
+/// Most values of a tag that are shown in metrics.
+const TAG_VALUES_MAX: usize = 16;
+
+fn header(reader: &mut Reader<'_>, key: &str) -> Option<HeaderName> {
+    let At { value, place } = reader.text(key)?;
+    match HeaderName::try_from(&value) {
+        Ok(name) if TAKEN_HEADERS.contains(&name.as_str()) => {
+            reader.refuse(&place, format!("the header {name} means something else"));
+            None
+        }
+        Ok(name) => {
+            reader.set(key, quoted(name.as_str()));
+            Some(name)
+        }
+        Err(_) => {
+            reader.refuse(&place, format!("{value:?} is no name of a header"));
+            None
+        }
+    }
+}
+
+/// The keys that are declared, and the values that metrics show. A key with such a value is declared by it.
+fn tags(reader: &mut Reader<'_>) -> (Vec<TagKey>, Vec<TagValue>) {
+    let parse = |text: &str| {
+        let key = text.parse::<TagKey>();
+        key.map_err(|why| format!("{text:?}: {why}"))
+    };
+    let mut keys = reader.each("tags", parse);
+    let place = reader.place("tags").unwrap_or_default();
+    for (at, key) in keys.iter().enumerate() {
+        if keys.iter().take(at).any(|earlier| earlier == key) {
+            reader.refuse(&place, format!("the key {key} stands twice"));
+        }
+    }
+    let parse = |text: &str| {
+        let (key, value) = text
+            .split_once('=')
+            .ok_or_else(|| format!("{text:?} is not KEY=VALUE"))?;
+        let key = parse(key)?;
+        if !is_value(value) || value.contains(',') {
+            return Err(format!("{text:?} has no value that a tag can have"));
+        }
+        let value = value.to_owned();
+        Ok(TagValue { key, value })
+    };
+    let values = reader.each("tag_metrics", parse);
+    for listed in &values {
+        if !keys.contains(&listed.key) {
+            keys.push(listed.key);
+        }
+    }
+    let place = reader.place("tag_metrics").unwrap_or(place);
+    if keys.len() > TAG_KEYS_MAX {
+        reader.refuse(&place, format!("at most {TAG_KEYS_MAX} keys of an app"));
+    }
+    for key in &keys {
+        let listed = values.iter().filter(|listed| listed.key == *key);
+        if listed.count() > TAG_VALUES_MAX {
+            reader.refuse(&place, format!("at most {TAG_VALUES_MAX} values of {key}"));
+        }
+    }
+    (keys, values)
 }
 
 fn uids(reader: &mut Reader<'_>, before: &[App]) -> Vec<u32> {

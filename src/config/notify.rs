@@ -136,7 +136,9 @@ impl Notify {
         reader.enter("notify");
         let url = reader.text("url");
         let command = reader.strings("command");
-        let command_place = reader.place("command");
+        // A value of another type is reported already.
+        let is_refused = reader.has_refused_key("command");
+        let command_place = reader.place("command").filter(|_| !is_refused);
         if let (Some(url), Some(_)) = (&url, &command_place) {
             reader.refuse(&url.place, "takes no command beside it: one way is enough");
         }

@@ -360,6 +360,11 @@ impl<'a> Reader<'a> {
         self.number_if_given(key).map(MicroUsd::new)
     }
 
+    /// A whole number in the range of its row.
+    pub fn count_if_given(&mut self, key: &str) -> Option<u64> {
+        self.number_if_given(key)
+    }
+
     fn number_if_given(&mut self, key: &str) -> Option<u64> {
         let At { value, place } = self.given(key, "a whole number", integer_of)?;
         let Some(range) = rows::row(self.table.0, key).and_then(|row| row.range.clone()) else {

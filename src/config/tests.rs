@@ -7,6 +7,7 @@ use tempfile::TempDir;
 use super::*;
 
 mod apps;
+mod marks;
 mod mistakes;
 mod page;
 mod shipped;

@@ -13,6 +13,7 @@ pub use crate::ledger::fingerprint::Fingerprint;
 pub use crate::ledger::id::EntryId;
 use crate::ledger::kept_key::KeptKey;
 pub use crate::ledger::kept_key::{EntryKey, KeyOrigin};
+use crate::ledger::marks::{self, Marks, Session};
 use crate::ledger::shared_text;
 use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
@@ -95,6 +96,13 @@ pub struct Intent {
     /// What the translation of it left out.
     #[serde(default, skip_serializing_if = "Dropped::is_empty")]
     pub dropped: Dropped,
+    /// What the app says of it for its own accounts. Absent where it says nothing.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "marks::shared"
+    )]
+    pub marks: Option<Arc<Marks>>,
 }
 
 closed_set! {
@@ -299,6 +307,13 @@ pub struct Labels {
     /// As in the intent; absent on lines of an older bursar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
+    /// As in the intent.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "marks::shared"
+    )]
+    pub marks: Option<Arc<Marks>>,
 }
 
 /// An entry that waits for evidence, with all that is needed to write what becomes of it.
@@ -373,6 +388,7 @@ impl Intent {
             trace_id: None,
             spoken: Dialect::Chat,
             dropped: Dropped::default(),
+            marks: None,
         }
     }
 }
@@ -496,7 +512,13 @@ impl Labels {
             key: intent.key.clone(),
             reserved: intent.reserved,
             run: intent.run.clone(),
+            marks: intent.marks.clone(),
         }
+    }
+
+    /// The session that it belongs to.
+    pub fn session(&self) -> Option<Session> {
+        self.marks.as_ref()?.session
     }
 }
 

@@ -5,13 +5,13 @@
 //! its length, so no bytes can move from one part to the next. Compared as the service compares two
 //! requests of one key, JSON bodies that differ in the order of members and in white space are equal.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::protocol::Dialect;
 use crate::protocol::body::hash_json;
-use crate::protocol::translate::audio;
 
 /// BLAKE3 of a request (method, path and query, body, `X-Service-Session`, `X-Service-RTE-Query`) or of
 /// a long key, keyed with a secret of this ledger, so that the disk reveals nothing about prompts.
@@ -42,10 +42,9 @@ pub enum GivenAs {
     Served,
     /// A stream that is made here of a whole turn.
     MadeStream,
-    /// The answer in this dialect, as a document or as events: one purchase.
-    Translated(Dialect),
-    /// The answer of a speech route in OpenAI's form.
-    Audio(audio::Form),
+    /// The answer as it is made for this dialect, as a document or as events: one purchase. Beside it the hash of
+    /// what the answer takes from the request and the service is not sent.
+    Rendered(Dialect, [u8; 32]),
 }
 
 /// A request's hash while its body arrives: all parts, and of the body what came so far.
@@ -84,16 +83,19 @@ impl<'de> Deserialize<'de> for Fingerprint {
 
 impl FingerprintParts<'_> {
     pub(crate) fn hash(&self, secret: &[u8; 32]) -> Fingerprint {
-        self.hash_with(secret, self.body, end_of(self.given_as))
+        let mut hasher = self.whole(secret, self.body);
+        self.given_as.ends(&mut hasher);
+        finish(&hasher)
     }
 
     /// The request as the service compares it under one key, whatever the app gets of the answer. Another
     /// number than [`Self::hash`].
     pub(crate) fn hash_as_compared(&self, secret: &[u8; 32]) -> Fingerprint {
-        match hash_json(secret, self.body) {
-            Some(json) => self.hash_with(secret, &json, &[3]),
-            None => self.hash_with(secret, self.body, &[4]),
-        }
+        let (body, end) = match hash_json(secret, self.body) {
+            Some(json) => (Cow::Owned(json.to_vec()), 3),
+            None => (Cow::Borrowed(self.body), 4),
+        };
+        finish(self.whole(secret, &body).update(&[end]))
     }
 
     /// Of a body of so many bytes that is still to come; `body` is none of it.
@@ -101,10 +103,10 @@ impl FingerprintParts<'_> {
         ArrivingHash(Box::new(self.before_body(secret, body_bytes)))
     }
 
-    fn hash_with(&self, secret: &[u8; 32], body: &[u8], end: &[u8]) -> Fingerprint {
+    fn whole(&self, secret: &[u8; 32], body: &[u8]) -> blake3::Hasher {
         let mut hasher = self.before_body(secret, body.len());
         hasher.update(body);
-        finish(&mut hasher, end)
+        hasher
     }
 
     fn before_body(&self, secret: &[u8; 32], body_bytes: usize) -> blake3::Hasher {
@@ -131,24 +133,34 @@ fn begin_part(hasher: &mut blake3::Hasher, is_there: bool, bytes: usize) {
     hasher.update(&length.to_be_bytes());
 }
 
-fn finish(hasher: &mut blake3::Hasher, end: &[u8]) -> Fingerprint {
-    hasher.update(end);
+fn finish(hasher: &blake3::Hasher) -> Fingerprint {
     Fingerprint(*hasher.finalize().as_bytes())
 }
 
-/// What the hash of a request ends with. No part begins so; without it the bytes are those of earlier
-/// releases.
-fn end_of(given_as: GivenAs) -> &'static [u8] {
-    match given_as {
-        GivenAs::Served | GivenAs::Translated(Dialect::Chat | Dialect::Audio) => &[],
-        GivenAs::MadeStream => &[2],
-        GivenAs::Translated(Dialect::Responses) => &[5],
-        GivenAs::Translated(Dialect::Messages) => &[6],
-        GivenAs::Audio(audio::Form::Json) => &[7],
-        GivenAs::Audio(audio::Form::Text) => &[8],
-        GivenAs::Audio(audio::Form::VerboseJson) => &[9],
-        GivenAs::Audio(audio::Form::Sound) => &[10],
-        GivenAs::Audio(audio::Form::NamedSound) => &[11],
+// === impl GivenAs ===
+
+impl GivenAs {
+    /// `turn`: all that the answer takes from the request, so that no app is given what another asked for.
+    pub fn rendered(dialect: Dialect, turn: &str) -> Self {
+        Self::Rendered(dialect, *blake3::hash(turn.as_bytes()).as_bytes())
+    }
+
+    /// What the hash of a request ends with. No part begins so; without it the bytes are those of earlier
+    /// releases.
+    fn ends(&self, hasher: &mut blake3::Hasher) {
+        match self {
+            Self::Served => return,
+            Self::MadeStream => hasher.update(&[2]),
+            Self::Rendered(dialect, turn) => {
+                let mark = match dialect {
+                    Dialect::Responses => 5,
+                    Dialect::Messages => 6,
+                    Dialect::Audio => 7,
+                    Dialect::Chat => 8,
+                };
+                hasher.update(&[mark]).update(turn)
+            }
+        };
     }
 }
 
@@ -161,7 +173,8 @@ impl ArrivingHash {
 
     /// Once the body came whole: [`FingerprintParts::hash`] of it.
     pub fn fingerprint(mut self, given_as: GivenAs) -> Fingerprint {
-        finish(&mut self.0, end_of(given_as))
+        given_as.ends(&mut self.0);
+        finish(&self.0)
     }
 }
 

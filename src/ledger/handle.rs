@@ -19,7 +19,7 @@ use crate::clock::SharedClock;
 use crate::ledger::delivery::{Handover, Remembered, Undelivered};
 use crate::ledger::entry::{Intent, Outcome, Settlement};
 use crate::ledger::error::LedgerError;
-use crate::ledger::fingerprint::{ArrivingHash, Fingerprint, FingerprintParts};
+use crate::ledger::fingerprint::{ArrivingHash, Fingerprint, FingerprintParts, GivenAs};
 use crate::ledger::fold::books::WaitingRun;
 use crate::ledger::fold::keys::KeyCharge;
 use crate::ledger::fold::totals::Totals;
@@ -30,10 +30,12 @@ use crate::ledger::index::tree::Index;
 use crate::ledger::journal::segments::segments;
 use crate::ledger::journal::state_dir::{Directory, Identity};
 use crate::ledger::kept_key::{EntryKey, KeptKey, Organization};
+use crate::ledger::marks::SessionHasher;
 use crate::ledger::options::{LedgerOptions, OnFailure, OnProgress};
+use crate::ledger::read::group_by::GroupBy;
 use crate::ledger::read::indexed::ask;
 use crate::ledger::read::lookup::{Refresh, refresh};
-use crate::ledger::read::spend::{GroupBy, ROWS_MAX, Spend, Sums};
+use crate::ledger::read::spend::{ROWS_MAX, Spend, Sums};
 use crate::ledger::upkeep::compact::CompactReport;
 use crate::ledger::write::hub::{Hub, LedgerHealth};
 use crate::ledger::write::queue::{Acknowledged, Job};
@@ -99,6 +101,23 @@ impl Ledger {
 
     /// The fingerprint of a request under this ledger's secret. Hashes the body: about a
     /// millisecond a megabyte.
+    /// What names an entry's answer to its app: 32 hex digits that do not lead from the entry's id, which everybody
+    /// who reads the ledger knows, to the answer.
+    pub fn answer_id(&self, entry: EntryId) -> String {
+        let parts = FingerprintParts {
+            // No request has an empty method.
+            method: "",
+            path_and_query: "",
+            body: entry.0.as_bytes(),
+            session: None,
+            rte_query: None,
+            given_as: GivenAs::Served,
+        };
+        let mut id = self.fingerprint(&parts).to_string();
+        id.truncate(32);
+        id
+    }
+
     pub fn fingerprint(&self, parts: &FingerprintParts<'_>) -> Fingerprint {
         parts.hash(&self.open.identity.fingerprint_secret)
     }
@@ -127,6 +146,11 @@ impl Ledger {
     /// kept.
     pub fn organization(&self, address: &str, key: &[u8]) -> Organization {
         Organization::of(&self.open.identity.fingerprint_secret, address, key)
+    }
+
+    /// What sessions are hashed with.
+    pub fn session_hasher(&self) -> SessionHasher {
+        SessionHasher::new(self.open.identity.fingerprint_secret)
     }
 
     /// Writes an intent; returns when it is durable (rule I1). After an error nothing may be sent.

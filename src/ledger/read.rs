@@ -5,10 +5,11 @@
 //! with the journal (rule I11): see [`listing::list`], [`listing::for_each_entry`] and
 //! [`indexed::spend`].
 //!
-//! Lowest first: `views`, `filter`, `lookup`, `listing`, `spend`, `indexed`, `window`, `usage`, `find`, `reconcile`.
+//! Lowest first: `views`, `group_by`, `filter`, `lookup`, `listing`, `spend`, `indexed`, `window`, `usage`, `find`, `reconcile`.
 
 pub mod filter;
 pub mod find;
+pub mod group_by;
 pub mod indexed;
 pub mod listing;
 pub mod lookup;

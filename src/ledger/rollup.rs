@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::ledger::entry::{Labels, StateWord};
 use crate::ledger::shared_text;
 use crate::ledger::sums::{Globals, LineKey, LineSums};
+use crate::ledger::tallies::Tallies;
 use crate::protocol::{Lane, Operation, ServedBy};
 
 /// How long a time one rollup is about.
@@ -31,6 +32,9 @@ pub struct Rollup {
     /// What its entries came to.
     pub state: StateWord,
     pub row: LineSums,
+    /// Of its entries that have a user or a tag, the same by those. An older bursar passes over it.
+    #[serde(default, skip_serializing_if = "Tallies::is_empty")]
+    pub tallies: Tallies,
     /// The counters kept by no line, of all entries that the segment stands for and of those it
     /// still lists. On its first rollup only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,7 +52,7 @@ pub struct RollupAt {
 // === impl Rollup ===
 
 impl Rollup {
-    pub fn new(at: RollupAt, row: LineSums) -> Self {
+    pub fn new(at: RollupAt, row: LineSums, tallies: Tallies) -> Self {
         Self {
             at_ms: at.at_ms,
             app: at.line.app,
@@ -57,6 +61,7 @@ impl Rollup {
             served_by: at.line.served_by,
             state: at.state,
             row,
+            tallies,
             globals: None,
         }
     }
@@ -83,6 +88,7 @@ impl Rollup {
             key: None,
             reserved: None,
             run: None,
+            marks: None,
         }
     }
 }

@@ -12,11 +12,16 @@ use serde::{Deserialize, Serialize};
 use crate::ledger::entry::{Anomaly, InDoubt, Labels, State};
 use crate::ledger::shared_text;
 use crate::money::MicroUsd;
+use crate::protocol::tags::TagKey;
 use crate::protocol::{Escalated, Lane, Operation, ServedBy, closed_set};
 
 /// How many specialist categories are counted by name (I11); the others share [`OTHER`].
 pub const SPECIALISTS_MAX: usize = 32;
 pub const OTHER: &str = "other";
+
+/// How many values of a tag of an app are summed by name for `/metrics`, and how many keys of an app.
+const TAG_VALUES_MAX: usize = 1_000;
+const TAG_KEYS_MAX: usize = 16;
 
 /// A sum of amounts, in micro-USD. 128 bits hold 2^64 entries of the largest amount: it cannot
 /// overflow.
@@ -123,6 +128,10 @@ pub struct Globals {
     pub receipts: BTreeMap<ReceiptKind, u64>,
     /// The first 32 categories by name, further ones as `other`.
     pub specialists: BTreeMap<String, u64>,
+    /// What was billed for tags, for `/metrics`: by app, key and value, the first [`TAG_VALUES_MAX`] values of each
+    /// by name, further ones as `other`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tagged: BTreeMap<String, BTreeMap<TagKey, BTreeMap<String, MicroUsdSum>>>,
 }
 
 // === impl MicroUsdSum ===
@@ -309,6 +318,57 @@ impl LineSums {
         self.held.merge(other.held);
     }
 
+    /// What is left of it without another one that is a part of it.
+    #[must_use]
+    pub fn less(&self, part: &Self) -> Self {
+        let count = u64::saturating_sub;
+        let money = |sum: MicroUsdSum, part: MicroUsdSum| MicroUsdSum(sum.0.saturating_sub(part.0));
+        let standing = |sum: Standing, part: Standing| Standing {
+            came: count(sum.came, part.came),
+            left: count(sum.left, part.left),
+        };
+        let of = |reason: &InDoubt| part.in_doubt.get(reason).copied().unwrap_or_default();
+        let answers = |word: &Escalated| part.answers.get(word).copied().unwrap_or(0);
+        Self {
+            requests: count(self.requests, part.requests),
+            settled: count(self.settled, part.settled),
+            failed: count(self.failed, part.failed),
+            replayed: count(self.replayed, part.replayed),
+            reconciled: count(self.reconciled, part.reconciled),
+            unreported: standing(self.unreported, part.unreported),
+            in_doubt: self
+                .in_doubt
+                .iter()
+                .map(|(reason, sum)| (*reason, standing(*sum, of(reason))))
+                .collect(),
+            billed: money(self.billed, part.billed),
+            would_have_cost: money(self.would_have_cost, part.would_have_cost),
+            compared: Compared {
+                answers: count(self.compared.answers, part.compared.answers),
+                billed: money(self.compared.billed, part.compared.billed),
+                frontier: money(self.compared.frontier, part.compared.frontier),
+            },
+            drained: money(self.drained, part.drained),
+            prompt_tokens: count(self.prompt_tokens, part.prompt_tokens),
+            completion_tokens: count(self.completion_tokens, part.completion_tokens),
+            total_tokens: count(self.total_tokens, part.total_tokens),
+            audio_ms: count(self.audio_ms, part.audio_ms),
+            audio_untold: count(self.audio_untold, part.audio_untold),
+            answers: self
+                .answers
+                .iter()
+                .map(|(word, sum)| (*word, count(*sum, answers(word))))
+                .collect(),
+            clarifications: count(self.clarifications, part.clarifications),
+            replays: count(self.replays, part.replays),
+            adopted: count(self.adopted, part.adopted),
+            held: HeldSums {
+                came: money(self.held.came, part.held.came),
+                left: money(self.held.left, part.held.left),
+            },
+        }
+    }
+
     /// An entry came into `state`.
     pub fn enter(&mut self, state: State) {
         match state {
@@ -346,6 +406,34 @@ impl Globals {
             };
             let sum = self.specialists.entry(name).or_default();
             *sum = sum.saturating_add(*count);
+        }
+        for (app, keys) in &other.tagged {
+            let own = self.tagged.entry(app.clone()).or_default();
+            for (key, values) in keys {
+                if own.len() >= TAG_KEYS_MAX && !own.contains_key(key) {
+                    continue;
+                }
+                let own = own.entry(*key).or_default();
+                for (value, billed) in values {
+                    let named = own.len() - usize::from(own.contains_key(OTHER));
+                    let is_named = value == OTHER || own.contains_key(value);
+                    let name = match is_named || named < TAG_VALUES_MAX {
+                        true => value.as_str(),
+                        false => OTHER,
+                    };
+                    own.entry(name.to_owned()).or_default().merge(*billed);
+                }
+            }
+        }
+    }
+
+    /// Counts an amount for each tag of an entry.
+    pub fn add_tagged(&mut self, labels: &Labels, billed: MicroUsd) {
+        let marks = labels.marks.as_ref().filter(|_| !billed.is_zero());
+        for (key, value) in marks.iter().flat_map(|marks| marks.tags.iter()) {
+            let keys = self.tagged.entry(labels.app.to_string()).or_default();
+            let values = keys.entry(key).or_default();
+            values.entry(value.to_owned()).or_default().add(billed);
         }
     }
 }

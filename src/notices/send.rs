@@ -178,15 +178,14 @@ where
         let answer = sender.send_request(request).await?;
         Ok::<_, Unsent>(answer.status())
     };
-    tokio::pin!(connection);
+    tokio::pin!(connection, asked);
     tokio::select! {
         biased;
-        status = asked => status,
-        ended = connection.as_mut() => {
-            ended?;
-            Err(Unsent::Connect(io::ErrorKind::UnexpectedEof.into()))
-        }
+        status = asked.as_mut() => return status,
+        ended = connection.as_mut() => ended?,
     }
+    // A receiver that closes behind its answer has answered; one that closes before it fails here.
+    asked.await
 }
 
 async fn run(words: &[String], body: &[u8], limit: Duration) -> Result<(), Unsent> {
@@ -217,7 +216,7 @@ async fn run(words: &[String], body: &[u8], limit: Duration) -> Result<(), Unsen
     match timeout(limit, told).await {
         Ok(ended) => {
             // Its number may be another's by now.
-            group.is_left_alone();
+            group.let_alone();
             match ended {
                 Ok(status) if status.success() => Ok(()),
                 Ok(status) => Err(Unsent::Ended(status)),
@@ -241,7 +240,7 @@ impl Group {
     }
 
     /// What it left behind may go on.
-    fn is_left_alone(mut self) {
+    fn let_alone(mut self) {
         self.0 = None;
     }
 }

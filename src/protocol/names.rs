@@ -23,6 +23,8 @@ pub const X_BURSAR_ERROR: HeaderName = HeaderName::from_static("x-bursar-error")
 pub const X_BURSAR_QUEUE_MS: HeaderName = HeaderName::from_static("x-bursar-queue-ms");
 /// Ids of the bursars that a request has passed; it goes to near addresses only (`proxy/hops`).
 pub const X_BURSAR_VIA: HeaderName = HeaderName::from_static("x-bursar-via");
+/// What the app wants its spending summed by ([`crate::protocol::tags`]); it does not leave this machine.
+pub const X_BURSAR_TAGS: HeaderName = HeaderName::from_static("x-bursar-tags");
 /// Whether an SDK is to retry by itself (`true`, `false`).
 pub const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 /// Wait in milliseconds; finer than `Retry-After`.
@@ -34,6 +36,15 @@ pub const X_STAINLESS_READ_TIMEOUT: HeaderName =
     HeaderName::from_static("x-stainless-read-timeout");
 /// Seconds an OpenAI SDK waits for the answer (Node).
 pub const X_STAINLESS_TIMEOUT: HeaderName = HeaderName::from_static("x-stainless-timeout");
+
+/// Headers that programs name their sessions in, in the order in which they count: Claude Code's, then Codex's
+/// in its several spellings. [`ServiceNames::session`] comes before them.
+pub const SESSIONS: [HeaderName; 4] = [
+    HeaderName::from_static("x-claude-code-session-id"),
+    HeaderName::from_static("session-id"),
+    HeaderName::from_static("session_id"),
+    HeaderName::from_static("conversation_id"),
+];
 
 /// Longest accepted service name, in characters.
 const SERVICE_NAME_CHARS_MAX: usize = 32;

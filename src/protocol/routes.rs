@@ -252,6 +252,13 @@ impl RouteTable {
                     .rows
                     .iter()
                     .find(|row| row.pattern == translation.to)?;
+                // What the operator relays as it is stays so.
+                let is_configured = |(path, row): &(String, Route)| {
+                    row.method == to.method && matches(pattern, path)
+                };
+                if table.extra.iter().any(is_configured) {
+                    return None;
+                }
                 Some(Route {
                     pattern,
                     // The service is asked for whole answers.

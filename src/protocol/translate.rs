@@ -53,7 +53,7 @@ pub struct Unrendered {
 /// What an answer says beside the service's own words.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerFacts<'a> {
-    /// The entry's id as 32 hex digits: the source of every id that the dialect asks for.
+    /// 32 hex digits that stand for the entry, and are not its id: the source of every id that the dialect asks for.
     pub entry: &'a str,
     /// When the request was made, in Unix seconds; used where the service names no time.
     pub created_s: u64,

@@ -9,8 +9,6 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Method;
-
 use super::downstream::Downstream;
 use super::life::CutSignal;
 use crate::ledger::entry::Stage;
@@ -87,10 +85,6 @@ impl<'a> ClientWatch<'a> {
     fn is_followed(&self) -> bool {
         let purchase = self.purchase.as_ref();
         purchase.is_some_and(|purchase| purchase.is_followed())
-    }
-
-    pub fn is_head_request(&self) -> bool {
-        self.downstream.head().method == Method::HEAD
     }
 
     /// Awaits something of the service's. It is pinned by the caller: these futures are large.

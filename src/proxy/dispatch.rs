@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use pingora::http::ResponseHeader;
 
 use self::place::UpstreamPlace;
@@ -247,7 +247,7 @@ impl Dispatch<'_> {
         mut answering: Box<Answering>,
     ) -> Attempted {
         let event_stream = heads::is_event_stream(&answering.head.headers);
-        if app.is_head_request() || answering.head.status == StatusCode::NO_CONTENT {
+        if self.is_for_head() || answering.head.status == StatusCode::NO_CONTENT {
             return self.whole(app, clock, answering, Bytes::new()).await;
         }
         // A stream that ends with `data: [DONE]` has not ended before its first byte.
@@ -330,6 +330,11 @@ impl Dispatch<'_> {
         Attempted::Final(DispatchOutcome::Whole { head, body })
     }
 
+    /// The service is asked for a head alone; not so for one whose app is, where something is made of the body.
+    fn is_for_head(&self) -> bool {
+        self.outgoing.header.method == Method::HEAD
+    }
+
     /// An answer that is not a 2xx. Its head decides what it means; whether its body could be read
     /// decides only whether the connection is used again.
     async fn refused(
@@ -340,7 +345,7 @@ impl Dispatch<'_> {
     ) -> Attempted {
         let head = answering.head.clone();
         let status = head.status;
-        let bodyless = app.is_head_request() || status == StatusCode::NOT_MODIFIED;
+        let bodyless = self.is_for_head() || status == StatusCode::NOT_MODIFIED;
         let declines = declines_retry(&head.headers);
         let is_followed_up = self.retries.is_followed_up(status, declines);
         let body = if answering.is_unfit {

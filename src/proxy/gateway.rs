@@ -3,13 +3,13 @@
 //! Promise: a reload replaces the settings for requests that come; those that run keep theirs.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::door::buffer::{BUDGET_BYTES, BodyBudget};
 use super::hops::Hops;
@@ -58,7 +58,7 @@ pub struct Gateway {
     pub(super) apps: Arc<Apps>,
     pub(super) claims: ClaimTable,
     /// What may be referred to of Responses that were given out. Lost with the process.
-    responses: Mutex<Memory>,
+    given_out: Mutex<GivenOut>,
     pub(super) budget: BodyBudget,
     pub(super) places: Places,
     pub(super) large_heads: LargeHeads,
@@ -73,11 +73,14 @@ pub struct Gateway {
 /// "bounded: 120 s, 16 MiB, 64 at once".
 const DRAINS_MAX: usize = 64;
 
-/// "a bounded map in memory per app (64 MiB, 1 h)".
-const RESPONSES_KEPT: Bounds = Bounds {
-    bytes: 64 * 1024 * 1024,
-    age: Duration::from_hours(1),
-};
+/// What was given out, and whether a task frees what is too old of it.
+struct GivenOut {
+    memory: Memory,
+    is_swept: bool,
+}
+
+/// How often what is too old is freed while no app asks.
+const SWEEP_EVERY: Duration = Duration::from_mins(1);
 
 /// An answer that is written for longer than this is noted: a start assumes of a killed process that
 /// the answers of its last two seconds were not delivered, and of none before, nor of those that half a
@@ -95,6 +98,7 @@ impl Gateway {
             Arc::clone(&parts.clock),
         );
         parts.metrics.watch_caps(&caps);
+        parts.metrics.list_tags(&parts.config.apps);
         parts.apps.govern(&caps, parts.clock.monotonic());
         let hops = Hops::new(parts.ledger.new_entry_id());
         let connections = Arc::new(Connections::trusting(parts.authorities));
@@ -111,7 +115,10 @@ impl Gateway {
             ledger: parts.ledger,
             metrics: parts.metrics,
             claims: ClaimTable::new(Arc::clone(&parts.clock)),
-            responses: Mutex::new(Memory::new(RESPONSES_KEPT)),
+            given_out: Mutex::new(GivenOut {
+                memory: Memory::new(Bounds::default()),
+                is_swept: false,
+            }),
             clock: parts.clock,
             caps,
             apps: parts.apps,
@@ -137,6 +144,7 @@ impl Gateway {
         let settings = Settings::new(config, &self.clock, connections, hops);
         let settings = settings.paid_in(&self.ledger).after(&before);
         self.queue.reconfigure(&settings.config.shaping);
+        self.metrics.list_tags(&settings.config.apps);
         self.settings.store(Arc::new(settings));
         self.breaker.reset();
     }
@@ -219,13 +227,34 @@ impl Gateway {
     /// What an app was given under this id, of a response or of an item.
     pub(super) fn given_earlier(&self, app: &str, id: &str) -> Option<Arc<[Item]>> {
         let now = self.clock.monotonic();
-        self.responses.lock().find(app, id, now)
+        self.given_out.lock().memory.find(app, id, now)
     }
 
     /// Keeps what an app's next request may refer to.
-    pub(super) fn remembers(&self, app: &str, given: Given) {
+    pub(super) fn remembers(self: &Arc<Self>, app: &str, given: Given) {
         let now = self.clock.monotonic();
-        self.responses.lock().keep(app, given, now);
+        let mut given_out = self.given_out.lock();
+        given_out.memory.keep(app, given, now);
+        if !std::mem::replace(&mut given_out.is_swept, true) {
+            tokio::spawn(Self::sweep(Arc::downgrade(self)));
+        }
+    }
+
+    /// Frees what is too old, until nothing is left.
+    async fn sweep(gateway: Weak<Self>) {
+        loop {
+            sleep(SWEEP_EVERY).await;
+            let Some(gateway) = gateway.upgrade() else {
+                return;
+            };
+            let now = gateway.clock.monotonic();
+            let mut given_out = gateway.given_out.lock();
+            given_out.memory.expire(now);
+            if given_out.memory.is_empty() {
+                given_out.is_swept = false;
+                return;
+            }
+        }
     }
 
     /// An answer that was kept, or is being read, went to a follower: nothing may join it again.

@@ -56,6 +56,7 @@ closed_set! {
         ConnectionsFull => "connections_full",
         LedgerUnavailable => "ledger_unavailable",
         CapReached => "cap_reached",
+        SessionCapReached => "session_cap_reached",
         CapBusy => "cap_busy",
         Frozen => "frozen",
         QueueFull => "queue_full",
@@ -115,7 +116,7 @@ impl Code {
             | Self::SiteRefused
             | Self::PreflightRefused
             | Self::Frozen => StatusCode::FORBIDDEN,
-            Self::CapReached => StatusCode::PAYMENT_REQUIRED,
+            Self::CapReached | Self::SessionCapReached => StatusCode::PAYMENT_REQUIRED,
             Self::CapBusy => StatusCode::TOO_MANY_REQUESTS,
             Self::RouteUnknown
             | Self::ResponsesUnsupported
@@ -292,6 +293,9 @@ impl Code {
                  `bursar doctor` and the daemon's log; free routes go on."
             }
             Self::CapReached => "A cap is reached. Nothing was sent. See `bursar caps`.",
+            Self::SessionCapReached => {
+                "The session has reached its cap. Nothing was sent; a new session has a cap of its own."
+            }
             Self::CapBusy => {
                 "Little is left below a cap, so requests go one at a time; try again later. See \
                  `bursar caps`."
@@ -481,6 +485,7 @@ impl From<&Refused> for Refusal {
     fn from(refused: &Refused) -> Self {
         let code = match refused {
             Refused::Reached(_) | Refused::RunReached(_) => Code::CapReached,
+            Refused::SessionReached(_) => Code::SessionCapReached,
             Refused::Frozen(_) => Code::Frozen,
             Refused::Removed(_) => Code::AppRemoved,
             Refused::Crowded(_) | Refused::Late(_) => Code::CapBusy,

@@ -14,7 +14,8 @@ use pingora::http::RequestHeader;
 use super::door::admit::Admitted;
 use super::settings::Settings;
 use super::upstream::heads::{HeadError, is_hop_by_hop, nominated};
-use crate::protocol::names::{IDEMPOTENCY_KEY, X_BURSAR_VIA};
+use crate::protocol::Operation;
+use crate::protocol::names::{IDEMPOTENCY_KEY, SESSIONS, X_BURSAR_TAGS, X_BURSAR_VIA};
 
 /// Request headers that would make the service, or a hop before it, read another request, another
 /// sender or other credentials into this one.
@@ -59,6 +60,9 @@ const OF_TRANSLATED: [HeaderName; 4] = [
     USER_AGENT,
 ];
 
+/// Anthropic's clients send it with every request, for the list of models, too.
+const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+
 /// Room for the headers that are set here.
 const OWN_FIELDS: usize = 6;
 
@@ -80,8 +84,10 @@ fn is_ours_to_set(name: &HeaderName) -> bool {
         // Bodies are plain; nothing else passes the door.
         CONTENT_ENCODING,
         X_BURSAR_VIA,
+        X_BURSAR_TAGS,
     ]
     .contains(name)
+        || SESSIONS.contains(name)
         || FOREIGN.contains(&name.as_str())
         || FOREIGN_PREFIXES
             .iter()
@@ -108,13 +114,21 @@ pub fn request_head(
             .map_err(|_| HeadError)?;
     let dropped = nominated(app_headers);
     let names = &settings.names;
-    let is_translated = admitted.route.translation.is_some();
+    let is_translated = admitted.route.translation.is_some()
+        || (admitted.route.operation == Operation::Models
+            && app_headers.contains_key(&ANTHROPIC_VERSION));
+    let app = &admitted.caller.app;
+    let is_for_accounts = |name: &HeaderName| {
+        [&app.session_header, &app.user_header]
+            .iter()
+            .any(|own| own.as_ref() == Some(name))
+    };
     for (name, value) in app_headers {
         // The door judged the Content-Type: it stays, whatever `Connection` nominates.
         let is_dropped = *name != CONTENT_TYPE && dropped.contains(name);
         let is_set_below =
             is_ours_to_set(name) || *name == names.session || *name == names.rte_query;
-        let is_foreign = is_translated && !OF_TRANSLATED.contains(name);
+        let is_foreign = is_translated && !OF_TRANSLATED.contains(name) || is_for_accounts(name);
         if !is_hop_by_hop(name) && !is_dropped && !is_set_below && !is_foreign {
             head.append_header(name.clone(), value.clone())
                 .map_err(|_| HeadError)?;

@@ -237,6 +237,7 @@ async fn intend(
         trace_id: TraceId::of(&downstream.head().headers),
         spoken: prepared.given.dialect(),
         dropped: prepared.dropped.clone(),
+        marks: admitted.marks.clone(),
         ..Intent::new(
             request.entry_id,
             gateway.clock.wall_ms(),

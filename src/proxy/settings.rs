@@ -10,6 +10,7 @@ use crate::clock::SharedClock;
 use crate::config::{ApiKey, Config};
 use crate::ledger::Ledger;
 use crate::ledger::kept_key::Organization;
+use crate::ledger::marks::SessionHasher;
 use crate::protocol::names::ServiceNames;
 use crate::protocol::routes::RouteTable;
 
@@ -23,6 +24,8 @@ pub struct Settings {
     pub key_record: Arc<KeyRecord>,
     /// The organization that pays with the key, in the ledger's words ([`Self::paid_in`]); a call of bursar's own has none.
     pub organization: Organization,
+    /// Of the same ledger.
+    pub sessions: SessionHasher,
     pub peers: Peers,
     pub connections: Arc<Connections>,
     /// The same for the whole life of the process.
@@ -47,6 +50,7 @@ impl Settings {
             key: config.upstream.api_key.clone(),
             key_record: Arc::new(KeyRecord::new(Arc::clone(clock))),
             organization: Organization::default(),
+            sessions: SessionHasher::default(),
             peers: Peers::new(&config.upstream, Arc::clone(clock), connections.pooled()),
             connections,
             hops,
@@ -59,6 +63,7 @@ impl Settings {
         let upstream = &self.config.upstream;
         let (address, key) = (upstream.base_url.to_string(), self.key.header_value());
         self.organization = ledger.organization(&address, key.as_bytes());
+        self.sessions = ledger.session_hasher();
         self
     }
 

@@ -25,7 +25,7 @@ pub struct Exposition {
 /// A family that has begun: samples are added to it.
 #[derive(Debug)]
 pub struct Family<'a> {
-    name: &'static str,
+    name: &'a str,
     text: &'a mut String,
 }
 
@@ -41,7 +41,7 @@ impl Exposition {
         Self { text }
     }
 
-    pub fn family(&mut self, kind: MetricType, name: &'static str, help: &str) -> Family<'_> {
+    pub fn family<'a>(&'a mut self, kind: MetricType, name: &'a str, help: &str) -> Family<'a> {
         let kind = match kind {
             MetricType::Counter => "counter",
             MetricType::Gauge => "gauge",

@@ -3,7 +3,7 @@
 //! asked at each scrape and written from integers (see [`super::exposition`]), so that `/metrics` equals the
 //! ledger to the micro-dollar and spend counters never go back (rule I10).
 //!
-//! Promise: label sets are closed or bounded (rule I11); no path, model, key, session or request id
+//! Promise: label sets are closed or bounded (rule I11); no path, model, key, session, user or request id
 //! is ever a label. Names, units and suffixes pass `promtool check metrics`.
 
 mod answers;
@@ -14,6 +14,7 @@ mod ledger;
 mod money;
 mod notices;
 mod process;
+mod tags;
 mod timings;
 mod traffic;
 
@@ -32,12 +33,14 @@ use self::families::{Families, SHORT_BUCKETS, add, bool_label, set};
 use self::ledger::{write_audio, write_health, write_unknowns};
 use self::notices::NoticeMetrics;
 pub use self::notices::NoticeResult;
+use self::tags::ListedTag;
 use self::timings::TimingMetrics;
 pub use self::timings::{RequestTimes, TimedAs};
 pub use self::traffic::{Breaking, Traffic, TrafficMetrics};
 use super::exposition::Exposition;
 use super::labels::FirstSeen;
 use crate::caps::Caps;
+use crate::config::App;
 use crate::ledger::{LedgerHealth, Totals};
 use crate::money::MicroUsd;
 use crate::protocol::translate::Dropped;
@@ -85,6 +88,8 @@ pub struct Metrics {
     reloads: IntCounterVec,
     waits_for_restart: IntGauge,
     caps: OnceLock<Arc<Caps>>,
+    /// The tags that are shown.
+    tags: Mutex<Vec<ListedTag>>,
     /// Unix milliseconds.
     started_ms: OnceLock<u64>,
 }
@@ -183,6 +188,7 @@ impl Metrics {
                  `bursar status` names them.",
             )?,
             caps: OnceLock::new(),
+            tags: Mutex::default(),
             started_ms: OnceLock::new(),
             registry: families.0.clone(),
         };
@@ -232,6 +238,7 @@ impl Metrics {
             answers::write(totals, &self.apps, &mut text);
             write_unknowns(totals, &self.apps, &mut text);
             write_audio(totals, &mut text);
+            tags::write(totals, &self.tags.lock(), &self.apps, &mut text);
         }
         let avoided = self.repeats_avoided.load(Ordering::Relaxed);
         money::write_repeats_avoided(MicroUsd::new(avoided), &mut text);
@@ -249,6 +256,11 @@ impl Metrics {
     pub fn watch_caps(&self, caps: &Arc<Caps>) {
         // A second gateway of a test shows the first one's.
         let _ = self.caps.set(Arc::clone(caps));
+    }
+
+    /// The tags of apps that are shown from now on.
+    pub fn list_tags(&self, apps: &[App]) {
+        *self.tags.lock() = ListedTag::of(apps);
     }
 
     /// When the process started. Once a process.

@@ -85,7 +85,7 @@ class Place(Door):
     def run(self, script, cut="-", environment=None):
         """Runs a shell's script in the network of its own; its output, when it succeeded."""
         command = [
-            "unshare", "--net", PYTHON, HERE / "door.py", self.socket, str(self.port), str(cut), "--",
+            "unshare", "--net", PYTHON, HERE / "door.py", self.socket, str(self.port), cut, "--",
             "timeout", "--kill-after=5", str(PROGRAM_S), "bash", "-eu", "-c", script,
         ]  # fmt: skip
         known = {

@@ -4,8 +4,8 @@
 
 Why: a client that asked its maker's servers, or sent them the token, would be seen to fail here.
 The address is 127.0.0.1:PORT, and bursar's Unix socket SOCKET is behind it; a path leads out of a network namespace.
-CUT is the number of events after which the first stream of events is cut off, once; `-` for never. A cut is written to
-the file SOCKET.cut, with how many events had passed.
+CUT names the event before which the first stream that holds one is cut off, once; `-` for never. A cut leaves the file
+SOCKET.cut.
 Promise: the exit code is the command's.
 """
 
@@ -28,27 +28,20 @@ def loopback_up():
 class Cut:
     """The one cut; it is armed until it was made."""
 
-    def __init__(self, after, note):
-        self.after = after
+    def __init__(self, event, note):
+        self.event = event
         self.note = note
 
     def place(self, seen):
-        """Where to cut what a connection has carried, once something beyond that place is there."""
-        if self.after is None or (head := seen.find(b"text/event-stream")) < 0:
+        """Where to cut what a connection has carried."""
+        if self.event is None or b"text/event-stream" not in seen:
             return None
-        end = seen.find(b"\r\n\r\n", head) + 4
-        if end < 4:
-            return None
-        for _ in range(self.after):
-            end = seen.find(b"\n\n", end) + 2
-            if end < 2:
-                return None
-        return end if len(seen) > end else None
+        place = seen.find(f"event: {self.event}\n".encode())
+        return None if place < 0 else place
 
     def made(self):
-        with open(self.note, "w") as note:
-            note.write(str(self.after))
-        self.after = None
+        self.event = None
+        open(self.note, "w").close()
 
 
 def pump(source, sink):
@@ -90,9 +83,9 @@ def serve(program, path, cut):
 
 
 def main():
-    path, port, after, _, *command = sys.argv[1:]
+    path, port, event, _, *command = sys.argv[1:]
     loopback_up()
-    cut = Cut(None if after == "-" else int(after), f"{path}.cut")
+    cut = Cut(None if event == "-" else event, f"{path}.cut")
     listener = socket.create_server(("127.0.0.1", int(port)))
 
     def accept():

@@ -186,6 +186,37 @@ async fn the_exact_price_is_in_the_answer_before_its_end() {
 }
 
 #[tokio::test]
+async fn a_translated_turn_is_pinned_to_its_session_as_an_untranslated_one_is() {
+    let named = [
+        "X-Claude-Code-Session-Id",
+        "session-id",
+        "X-Service-Session",
+    ];
+    for (path, ..) in ROUTES {
+        for name in named {
+            let origin = Origin::always(Step::Answer(answers(5, "x"))).await;
+            let bursar = Bursar::before(&origin.url()).await;
+            for id in ["0190a6c1-first", "0190a6c1-second"] {
+                let answer = ask(&bursar, path, &asks(path, "hi", false), &[(name, id)]).await;
+                assert_eq!(answer.status, 200, "{}", answer.text());
+                let session = bursar.entry_of(&answer).session.expect("a session");
+                let received = origin.received().pop().expect("a request");
+                let wanted = match name {
+                    "X-Service-Session" => Some(id.to_owned()),
+                    _ if path.starts_with("/agent") => Some(session.hash.to_string()),
+                    _ => None,
+                };
+                let sent = received.header("x-service-session").map(str::to_owned);
+                assert_eq!(sent, wanted, "{path} {name}");
+                if name != "X-Service-Session" {
+                    assert!(!received.head.contains(id), "{path} {name}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn of_the_apps_headers_only_what_is_for_the_service_goes_there() {
     let origin = Origin::start([Step::Answer(answers(5, "x"))]).await;
     let bursar = Bursar::before(&origin.url()).await;

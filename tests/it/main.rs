@@ -37,6 +37,7 @@ mod ledger_lost;
 mod ledgers;
 mod literals;
 mod loops;
+mod marks;
 mod memory;
 mod monitoring;
 mod notices;

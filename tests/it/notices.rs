@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
@@ -51,9 +52,12 @@ impl Place {
     }
 }
 
+/// A purchase of its own: an equal request behind a kill would be taken for the repeat of one that was not delivered.
 async fn spend(daemon: &Daemon) {
+    static SPENT: AtomicU32 = AtomicU32::new(0);
+    let prompt = SPENT.fetch_add(1, Ordering::Relaxed).to_string();
     let mut wire = daemon.connect().await;
-    wire.send(request("POST", "/v1/chat/completions", &[], &chat("x")))
+    wire.send(request("POST", "/v1/chat/completions", &[], &chat(&prompt)))
         .await;
     assert_eq!(wire.answer().await.status, 200);
 }
@@ -144,7 +148,7 @@ async fn a_daemon_that_dies_while_it_tells_does_not_tell_again() {
 async fn a_program_of_the_daemon_has_none_of_its_files_open_and_a_trial_says_how_it_went() {
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("open");
-    let program = format!("ls /proc/$$/fd >{}; test ! -e /nowhere", file.display());
+    let program = format!("ls -l /proc/$$/fd >{}; test ! -e /nowhere", file.display());
     let place = Place::new(&program).await;
     let without = place.run(&["caps", "notify"]).await;
     assert_eq!(without.status.code(), Some(1), "no daemon: {without:?}");
@@ -152,8 +156,23 @@ async fn a_program_of_the_daemon_has_none_of_its_files_open_and_a_trial_says_how
     let tried = place.run(&["caps", "notify"]).await;
     assert!(tried.status.success(), "{tried:?}");
     let open = std::fs::read_to_string(&file).expect("the program ran");
-    let open: Vec<&str> = open.lines().collect();
-    assert_eq!(open, ["0", "1", "2"]);
+    let target = |line: &str| line.split_once(" -> ").map(|(_, target)| target.to_owned());
+    // What whoever runs the tests left open reaches every child.
+    let given: Vec<String> = std::fs::read_dir("/proc/self/fd")
+        .expect("descriptors")
+        .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
+        .map(|target| target.display().to_string())
+        .collect();
+    let is_its_own = |target: &str| {
+        target.starts_with("pipe:") || target == "/dev/null" || Path::new(target) == file
+    };
+    let others: Vec<String> = open
+        .lines()
+        .filter_map(target)
+        .filter(|target| !is_its_own(target) && !given.contains(target))
+        .collect();
+    assert!(open.contains(" -> "), "{open}");
+    assert_eq!(others, Vec::<String>::new());
     daemon.terminate().await;
 
     let place = Place::new("exit 3").await;

@@ -165,6 +165,8 @@ async fn without_a_daemon_the_configured_caps_stand_on_the_screen_and_the_line_s
     assert_eq!(line.status.code(), Some(0));
 }
 
+const SESSION: &str = "0190a6c1-7b3e-7c2f-9d41-5f0be2d73f0a";
+
 /// One that costs 3.10 dollars, one that costs a little, and one whose price is not known.
 #[tokio::test]
 async fn the_line_is_the_day_of_all_apps_or_of_one_and_nothing_waits_for_it() {
@@ -189,8 +191,10 @@ async fn the_line_is_the_day_of_all_apps_or_of_one_and_nothing_waits_for_it() {
     std::fs::write(&config, lines).expect("a file");
     let config = config.to_str().expect("UTF-8");
     let daemon = Daemon::start(&origin.url(), &state, &["--config", config]).await;
-    let answer = daemon.connect().await.post(CHAT, &chat("x")).await;
-    assert_eq!(answer.status, 200);
+    let mut wire = daemon.connect().await;
+    let headers = [("X-Claude-Code-Session-Id", SESSION)];
+    wire.send(request("POST", CHAT, &headers, &chat("x"))).await;
+    assert_eq!(wire.answer().await.status, 200);
     let bearer = format!("Bearer {secret}");
     for status in [200, 502] {
         let headers = [("Authorization", bearer.as_str())];
@@ -204,6 +208,23 @@ async fn the_line_is_the_day_of_all_apps_or_of_one_and_nothing_waits_for_it() {
         (&["--app", "default"], "$3.10 today\n"),
         (&["--app", "nightly"], "<$0.01 today · 1 in doubt\n"),
         (&["--app", "x"], "bursar: there is no app of that name\n"),
+        (
+            &["--session", SESSION],
+            "$3.10 session · $3.10 of $5.00 today · 1 in doubt\n",
+        ),
+        (
+            &["--session", SESSION, "--app", "default"],
+            "$3.10 session · $3.10 today\n",
+        ),
+        // Equal ids of two apps are two sessions, and what is not known is left out.
+        (
+            &["--session", SESSION, "--app", "nightly"],
+            "<$0.01 today · 1 in doubt\n",
+        ),
+        (
+            &["--session", "another"],
+            "$3.10 of $5.00 today · 1 in doubt\n",
+        ),
     ] {
         let line = run(&[&["line"], more, &named[..]].concat()).await;
         assert_eq!(text(&line.stdout), wanted, "{}", text(&line.stderr));
@@ -214,18 +235,24 @@ async fn the_line_is_the_day_of_all_apps_or_of_one_and_nothing_waits_for_it() {
     let mut told = command(&[&["line"], &named[..]].concat());
     let mut told = told.stdin(Stdio::piped()).spawn().expect("it runs");
     let mut input = told.stdin.take().expect("a pipe");
-    let object = br#"{"hook_event_name":"Status","session_id":"5d1b-11"}"#;
-    input.write_all(object).await.expect("it reads");
+    let object = format!(r#"{{"hook_event_name":"Status","session_id":"{SESSION}"}}"#);
+    input.write_all(object.as_bytes()).await.expect("it reads");
     // The pipe stays open.
     let told = told.wait_with_output().await.expect("it ends");
-    assert_eq!(text(&told.stdout), "$3.10 of $5.00 today · 1 in doubt\n");
+    assert_eq!(
+        text(&told.stdout),
+        "$3.10 session · $3.10 of $5.00 today · 1 in doubt\n"
+    );
     drop(input);
 
-    // Doubts survive, and so does the sum.
+    // Doubts survive, and so do the sums.
     daemon.kill().await;
     let daemon = Daemon::start(&origin.url(), &state, &["--config", config]).await;
-    let line = run(&[&["line"], &named[..]].concat()).await;
-    assert_eq!(text(&line.stdout), "$3.10 of $5.00 today · 1 in doubt\n");
+    let line = run(&[&["line", "--session", SESSION], &named[..]].concat()).await;
+    assert_eq!(
+        text(&line.stdout),
+        "$3.10 session · $3.10 of $5.00 today · 1 in doubt\n"
+    );
 
     daemon.signal(Signal::STOP);
     let asked = [&["line"], &named[..]].concat();

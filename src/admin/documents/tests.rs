@@ -31,6 +31,7 @@ fn sums() -> (SpendQuestion, Spend) {
         total,
         damaged: 0,
         is_rounded: false,
+        listed_since_ms: None,
     };
     (asked, spend)
 }

@@ -33,6 +33,15 @@ pub fn of(explained: &ExplainedEntry, zone: &TimeZone) -> Timeline {
     facts.add("began", &format!("{} ({zone_name})", at(entry.at_ms)));
     facts.add("app", &entry.app);
     facts.add("request", &request(entry));
+    if let Some(session) = &entry.session {
+        facts.add("session", &session.to_string());
+    }
+    if let Some(user) = &entry.user {
+        facts.add("user", user);
+    }
+    if !entry.tags.is_empty() {
+        facts.add("tags", &entry.tags.to_string());
+    }
     facts.add("key", &key(entry));
     for (at, attempt) in entry.attempts.iter().enumerate() {
         let label = if at == 0 { "attempts" } else { "" };

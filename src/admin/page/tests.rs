@@ -38,6 +38,7 @@ fn document(rows: Vec<SpendRow>) -> Box<SpendDocument> {
         total: SpendRow::default(),
         damaged: 0,
         rounded: false,
+        sessions_since: None,
         rows,
     })
 }

@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
+use super::flight::Flight;
 use crate::caps::window::Window;
-use crate::ledger::usage::Charge;
+use crate::ledger::marks::SessionHash;
+use crate::ledger::totals::Standing;
+use crate::ledger::usage::{Charge, Charged, Price};
 use crate::money::MicroUsd;
+use crate::protocol::Operation;
 
 /// One cap in its window of now.
 #[derive(Clone, Debug)]
@@ -22,6 +26,37 @@ pub struct CapWindow {
 #[derive(Debug)]
 pub struct Unbooked {
     pub app: Arc<str>,
+    /// Where sessions of the app have a limit.
+    pub session: Option<SessionHash>,
     pub at_ms: u64,
     pub charge: Charge,
+}
+
+// === impl Unbooked ===
+
+impl Unbooked {
+    pub fn of(flight: &Flight, charge: Charge) -> Self {
+        Self {
+            app: Arc::clone(&flight.ask.app),
+            session: flight.ask.session.map(|session| session.hash),
+            at_ms: flight.at_ms,
+            charge,
+        }
+    }
+
+    /// As the ledger would report it, without its entry.
+    pub fn charged(self, operation: Operation) -> Charged {
+        Charged {
+            entry: None,
+            app: self.app,
+            run: None,
+            session: self.session,
+            requests: 1,
+            operation,
+            at_ms: self.at_ms,
+            charge: self.charge,
+            doubts: Standing::default(),
+            price: Price::Nothing,
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::room::Share;
 use crate::ledger::entry::{EntryId, State};
+use crate::ledger::marks::Session;
 use crate::ledger::usage::Charge;
 use crate::money::MicroUsd;
 use crate::protocol::Operation;
@@ -15,6 +16,8 @@ pub struct Ask {
     pub app: Arc<str>,
     /// The run of `bursar exec` that spends.
     pub run: Option<Arc<str>>,
+    /// The app's session that it belongs to.
+    pub session: Option<Session>,
     pub operation: Operation,
     pub request_bytes: u64,
     pub repeats: Option<Repeats>,

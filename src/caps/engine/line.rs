@@ -1,5 +1,5 @@
 //! The requests that wait for room below a cap. Each app has a line of its own, in the order of arrival,
-//! and so has each run of it, so that a run's limit delays no other request. The apps take turns: the one
+//! and so has each run of it, and each session that has a limit, so that their limits delay no other request. The apps take turns: the one
 //! that was served longest ago is first.
 //!
 //! Promise: no request overtakes another within a line; bounded.
@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use super::flight::Ask;
 use crate::caps::refused::Refused;
 use crate::ledger::entry::EntryId;
+use crate::ledger::marks::SessionHash;
 use crate::money::MicroUsd;
 
 /// Most requests that wait, of all apps; beside the default `[listen] connections_max` the bound on those that wait
@@ -25,8 +26,8 @@ pub type Decision = Result<MicroUsd, Refused>;
 /// The way to a waiter.
 pub type Way = oneshot::Sender<Decision>;
 
-/// An app's own line, or that of a run of it.
-type LineOf = (Arc<str>, Option<Arc<str>>);
+/// An app's own line, or that of a run or of a session of it.
+type LineOf = (Arc<str>, Option<Arc<str>>, Option<SessionHash>);
 
 /// A request that waits.
 #[derive(Debug)]
@@ -51,7 +52,8 @@ pub struct WaitingLines {
 pub struct Answers(Vec<(EntryId, Way, Decision)>);
 
 fn line_of(ask: &Ask) -> LineOf {
-    (Arc::clone(&ask.app), ask.run.clone())
+    let session = ask.session.map(|session| session.hash);
+    (Arc::clone(&ask.app), ask.run.clone(), session)
 }
 
 // === impl Answers ===
@@ -106,7 +108,7 @@ impl WaitingLines {
 
     /// The first of each line, the one whose turn it is before the others.
     pub fn heads(&self) -> Vec<Ask> {
-        let heads = self.of.iter().filter_map(|((app, _), line)| {
+        let heads = self.of.iter().filter_map(|((app, ..), line)| {
             let head = line.front()?;
             let turn = self.turns.get(app).copied().unwrap_or(0);
             Some((turn, head.number, &head.ask))

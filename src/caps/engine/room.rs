@@ -71,6 +71,15 @@ impl Under {
         self.unknown = self.unknown.saturating_sub(usize::from(take.unknown));
     }
 
+    /// Together with those of another one.
+    pub fn merge(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.reserved = self.reserved.saturating_add(other.reserved);
+        self.room = self.room.saturating_add(other.room);
+        self.unknown += other.unknown;
+        self.repeats += other.repeats;
+    }
+
     /// The rule of [`super`], for one limit.
     pub fn room(&self, charge: Charge, limit: MicroUsd, take: Take) -> Room {
         let counted = sum(charge);

@@ -135,6 +135,12 @@ impl RunBudgets {
         self.0.get_key_value(run)
     }
 
+    /// The words for what takes no room, where a run has nothing left.
+    pub fn reached(&self, run: &Arc<str>, app: &str) -> Option<Refused> {
+        let (run, budget) = self.get(run)?;
+        budget.is_reached().then(|| budget.refusal(run, app))
+    }
+
     pub fn begins(&mut self, ask: &Ask, share: Share) {
         if let Some(budget) = self.budget_of(ask.run.as_deref()) {
             budget.under.add(share, share.own);

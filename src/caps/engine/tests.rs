@@ -6,12 +6,14 @@ use super::*;
 use crate::caps::orders::{Frozen, Raise};
 use crate::config::{self, App, Limits};
 use crate::ledger::entry::InDoubt;
+use crate::ledger::totals::Standing;
 use crate::protocol::Operation;
 
 mod bound;
 mod escalated;
 mod others;
 mod runs;
+mod sessions;
 mod today;
 
 /// 2026-03-29T12:10:00Z.
@@ -101,6 +103,7 @@ impl Bench {
             entry: EntryId(Uuid::from_u128(self.numbers)),
             app: Arc::from(app),
             run: None,
+            session: None,
             operation,
             request_bytes: 100,
             repeats: None,
@@ -167,8 +170,10 @@ impl Bench {
         let operation = self.engine.flights[&entry].ask.operation;
         let bytes = self.engine.flights[&entry].ask.request_bytes;
         let run = self.engine.flights[&entry].ask.run.clone();
+        let session = self.engine.flights[&entry].ask.session;
         let mut charged = Charged {
             run: run.map(|run| run.to_string()),
+            session: session.map(|session| session.hash),
             ..charged(entry, app, operation, at_ms, state, reserved, bytes)
         };
         if frontier > 0 {
@@ -217,6 +222,8 @@ fn charged(
         entry: Some(entry),
         app: Arc::from(app),
         run: None,
+        session: None,
+        requests: u64::from(state != State::Failed),
         operation,
         at_ms,
         charge,

@@ -96,7 +96,49 @@ fn a_word_of_a_shell_is_one_word_whatever_it_holds() {
 }
 
 /// What stands above the table.
-const HEAD: &str = include_str!("head.md");
+const HEAD: &str = r#"# Clients
+
+Written from the code (`src/cli/clients.rs`) by `make docs`; a test holds the two equal.
+
+```sh
+bursar app add laptop >token                               # once: an app, and its token
+bursar env codex --token-file token                        # lines to paste; or eval "$(bursar env …)"
+bursar launch codex --app laptop -- exec "fix the test"    # the same in one command, with a receipt at its end
+```
+
+No file of another program is touched: `bursar env` prints, and `bursar launch` sets variables and puts arguments before
+your own. The token is in a variable and never in an argument, which other users of the machine could read. `launch` is
+`bursar exec` ([apps.md](apps.md)) and takes `--max-usd`; without `--app` it spends as `default`.
+
+**The base URL chooses the lane.** `…/v1` is for single requests, `…/agent/v1` for turns of a conversation with tools; of
+Anthropic's dialect it is `…/agent`, without `/v1`. What asks `/responses` or `/messages` is translated
+([dialects.md](dialects.md)): its turn is asked whole, and its price is known before the first byte. A turn that is
+streamed as a chat completion on the agent lane has a price with `[streams] agent_receipts = "exact"` ([streams.md](streams.md)).
+
+**The model is `auto`.** Where a program insists on a name of its own, an alias in `[models]` maps it.
+
+## Silence
+
+A turn that is asked whole is silent until it is done. Measured with an answer that was held back:
+
+| client | before the first byte | within a stream |
+|---|---|---|
+| Codex CLI 0.169.0 | waits: 640 s passed | repeats after 300 s, five times; a comment every 10 s does not help; `stream_idle_timeout_ms` is that limit |
+| Claude Code 2.1.332 | repeats after 360 s; with both variables below that begin with `API_` 640 s passed | repeats after 300 s; a comment every 10 s helps: 330 s passed |
+| Claude Code 2.1.197 | repeats after 300 s | repeats after 300 s, without `stream`; a comment does not help |
+
+Turns of 30, 60 and 120 s passed in all. A repeat is no second purchase: it joins the turn that is still running, or takes
+the answer that it missed, within `[retry] adopt_window_s`. An answer that bursar wrote to its end counts as delivered: a
+client that loses it after that, and asks again, buys again.
+
+## Which clients work
+
+Each row with a package is run by `scripts/test-clients.sh` (part of `make test-all`): the real program without a screen,
+in a network where it reaches bursar alone, with the lines below, and at its end the ledger equals the sandbox's books.
+
+| client | `CLIENT` | `launch` | asks | works | tested with |
+|---|---|---|---|---|---|
+"#;
 
 /// Version of a package that scripts/test-clients.sh installs.
 fn pinned(registry: &str, package: &str) -> Option<String> {
@@ -108,7 +150,7 @@ fn pinned(registry: &str, package: &str) -> Option<String> {
             .as_str()
             .map(str::to_owned);
     }
-    let files = ["requirements.txt", "requirements-aider.txt"].map(read);
+    let files = ["", "-aider", "-llamaindex"].map(|name| read(&format!("requirements{name}.txt")));
     let mut lines = files.iter().flat_map(|text| text.lines());
     lines.find_map(|line| {
         let version = line.strip_prefix(package)?.strip_prefix("==")?;
@@ -126,7 +168,7 @@ fn the_page_of_clients_is_what_the_table_says() {
                 let version = version.unwrap_or_else(|| panic!("tests/clients has no {package}"));
                 format!("{registry}: {package} {version}")
             }
-            Judged::Not(why) => format!("not run: {why}"),
+            Judged::Not(why) => why.to_owned(),
         };
         let launch = client.program.map_or("", |_| "yes");
         let _ = writeln!(
@@ -139,8 +181,8 @@ fn the_page_of_clients_is_what_the_table_says() {
         );
     }
     page.push_str(
-        "\n## The lines\n\nWhat `bursar env CLIENT --token-file FILE` prints where the daemon listens on its default\n\
-         address. What is behind a `#` goes into the file or the code that is named above it.\n",
+        "\n## The lines\n\nWhat `bursar env CLIENT --token-file FILE` prints where the daemon listens on its default \
+         address.\nWhat is behind a `#` goes into the file or the code that is named above it.\n",
     );
     for client in CLIENTS {
         let lines = client.shell(ROOT, Some("\"$(cat 'FILE')\""));

@@ -45,6 +45,9 @@ fn an_entry_is_printed_in_the_order_in_which_it_happened() {
          began         2023-11-14 22:13:20 (UTC)\n\
          app           notes\n\
          request       chat, inference lane, model a\\u{1b}[31mb, 120 bytes\n\
+         session       =1+1.0b0b0b0b\n\
+         user          +2\n\
+         tags          customer=@3\n\
          key           bursar-1 (minted by bursar)\n\
          attempts      1. at once: 503, failed at the service, took 0.012 s\n\
          \x20             2. after 0.500 s: sent, and no answer came (the connection was reset), took 1.003 s\n\
@@ -55,6 +58,8 @@ fn an_entry_is_printed_in_the_order_in_which_it_happened() {
          closed        the app left before an answer came, 0.512 s after the request came\n\
          request id    req-9\n\
          trace         4bf92f3577b34da6a3ce929d0e0e4736\n\
+         spoken        messages\n\
+         left out      cache_control ×4, top_k\n\
          answer        served by specialist (coding), not escalated, 12 tokens in, 34 tokens out\n\
          state         settled, $0.000042\n\
          why           Because.\n\

@@ -92,7 +92,7 @@ fn the_session_is_read_of_an_object_and_of_nothing_else() {
         let (reader, mut writer) = pipe().unwrap();
         writer.write_all(given.as_bytes()).unwrap();
         drop(writer);
-        assert_eq!(told_in(reader.as_fd()).as_deref(), wanted, "{given}");
+        assert_eq!(session_in(reader.as_fd()).as_deref(), wanted, "{given}");
     }
 }
 
@@ -100,10 +100,10 @@ fn the_session_is_read_of_an_object_and_of_nothing_else() {
 fn an_input_that_stays_open_is_not_waited_for() {
     let (reader, mut writer) = pipe().unwrap();
     writer.write_all(br#"{"session_id":"abc"}"#).unwrap();
-    assert_eq!(told_in(reader.as_fd()).as_deref(), Some("abc"));
+    assert_eq!(session_in(reader.as_fd()).as_deref(), Some("abc"));
     // Nothing comes any more, and the writer lives.
     let before = Instant::now();
-    assert_eq!(told_in(reader.as_fd()), None);
+    assert_eq!(session_in(reader.as_fd()), None);
     assert!(before.elapsed() < Duration::from_secs(2));
     drop(writer);
 }

@@ -3,7 +3,6 @@ use std::collections::HashSet;
 use super::{FingerprintParts, GivenAs};
 use crate::ledger::fixtures::Bench;
 use crate::protocol::Dialect;
-use crate::protocol::translate::audio::Form;
 
 const PARTS: FingerprintParts<'_> = FingerprintParts {
     method: "POST",
@@ -57,31 +56,31 @@ fn every_part_counts_and_no_byte_can_move_between_parts() {
             ..PARTS
         },
         FingerprintParts {
-            given_as: GivenAs::Translated(Dialect::Responses),
+            given_as: GivenAs::rendered(Dialect::Responses, "a"),
             ..PARTS
         },
         FingerprintParts {
-            given_as: GivenAs::Translated(Dialect::Messages),
+            given_as: GivenAs::rendered(Dialect::Messages, "a"),
             ..PARTS
         },
         FingerprintParts {
-            given_as: GivenAs::Audio(Form::Json),
+            given_as: GivenAs::rendered(Dialect::Audio, "a"),
             ..PARTS
         },
         FingerprintParts {
-            given_as: GivenAs::Audio(Form::Text),
+            given_as: GivenAs::rendered(Dialect::Audio, "b"),
             ..PARTS
         },
         FingerprintParts {
-            given_as: GivenAs::Audio(Form::VerboseJson),
+            given_as: GivenAs::rendered(Dialect::Responses, "b"),
             ..PARTS
         },
         FingerprintParts {
-            given_as: GivenAs::Audio(Form::Sound),
+            given_as: GivenAs::rendered(Dialect::Messages, "b"),
             ..PARTS
         },
         FingerprintParts {
-            given_as: GivenAs::Audio(Form::NamedSound),
+            given_as: GivenAs::rendered(Dialect::Chat, "a"),
             ..PARTS
         },
     ];

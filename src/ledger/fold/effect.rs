@@ -55,10 +55,12 @@ impl Effect {
                     State::InDoubt { reason } => row.in_doubt.entry(reason).or_default().left = 1,
                     _ => {}
                 }
+                let mut globals = Globals::default();
+                globals.add_tagged(labels, evidence.adds_micro_usd);
                 Some(Self {
                     line: LineKey::new(labels, evidence.served_by),
                     row,
-                    globals: None,
+                    globals: Some(globals).filter(|globals| !globals.tagged.is_empty()),
                 })
             }
         }
@@ -127,6 +129,7 @@ impl Effect {
         }
 
         let mut globals = Globals::default();
+        globals.add_tagged(labels, verdict.adds_micro_usd);
         for anomaly in &verdict.anomalies {
             *globals.anomalies.entry(*anomaly).or_default() += 1;
         }

@@ -1,6 +1,7 @@
 //! What counts against caps, as the journal records it: by app and quarter hour what was billed and what
 //! is held for entries whose price is not known, and how many of them are in doubt; by app and operation the
-//! dearest of the last 1,000 receipts, as billed and at the frontier's price, from which reservations are made.
+//! dearest of the last 1,000 receipts, as billed and at the frontier's price, from which reservations are made; and
+//! what each session came to ([`super::sessions`]).
 //!
 //! An entry counts for the moment of its intent. Held amounts are estimates: they are kept apart from
 //! billed money here and are in no other sum (rule I12).
@@ -15,8 +16,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::entry::{Labels, State};
+use crate::ledger::fold::charge::Charge;
 use crate::ledger::fold::effect::held_from;
+use crate::ledger::fold::sessions::SessionSums;
 use crate::ledger::id::EntryId;
+use crate::ledger::kept_key::KeyOrigin;
+use crate::ledger::marks::SessionHash;
 use crate::ledger::record::Record;
 use crate::ledger::rollup::GRAIN_MS;
 use crate::ledger::sums::{HeldSums, MicroUsdSum, Standing};
@@ -34,13 +39,6 @@ const RECEIPTS: u64 = 1_000;
 
 /// A body larger than all those with a reported price is taken to cost more, in proportion, up to this.
 const SCALE_MAX: u64 = 16;
-
-/// What entries of some app and time come to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Charge {
-    pub billed: MicroUsdSum,
-    pub held: HeldSums,
-}
 
 /// The prices of one operation of one app, as far as reservations need them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,6 +90,10 @@ pub struct Charged {
     pub app: Arc<str>,
     /// The run of `bursar exec` that it belongs to.
     pub run: Option<String>,
+    /// The session of the app that it belongs to.
+    pub session: Option<SessionHash>,
+    /// An entry that may be billed, and repeats no other one's purchase.
+    pub requests: u64,
     pub operation: Operation,
     /// The intent's time, Unix milliseconds.
     pub at_ms: u64,
@@ -109,6 +111,7 @@ pub struct CapUsage {
     /// The same of entries in doubt, where there are any.
     pub doubts: BTreeMap<u64, BTreeMap<Arc<str>, Standing>>,
     pub prices: BTreeMap<(Arc<str>, Operation), PriceHistory>,
+    pub sessions: SessionSums,
 }
 
 /// What a reader of usage gets.
@@ -125,19 +128,6 @@ pub enum UsageUpdate {
 
 /// Called with usage on the thread that committed it, before requests that wait for the records are answered.
 pub type OnUsage = Box<dyn Fn(&UsageUpdate) + Send + Sync>;
-
-// === impl Charge ===
-
-impl Charge {
-    pub fn merge(&mut self, other: Self) {
-        self.billed.merge(other.billed);
-        self.held.merge(other.held);
-    }
-
-    fn is_none(&self) -> bool {
-        *self == Self::default()
-    }
-}
 
 // === impl PriceHistory ===
 
@@ -334,12 +324,16 @@ impl Charged {
         state: State,
         price: Price,
     ) -> Option<Self> {
+        let may_be_billed = !matches!(state, State::Failed | State::Replayed);
+        let origin = labels.key.as_ref().map(|key| key.origin);
+        let is_repeat = matches!(origin, Some(KeyOrigin::Adopted { .. }));
         Some(Self {
             entry: Some(id),
             charge: Charge {
                 billed: adds.into(),
                 held: held_from(state, labels),
             },
+            requests: u64::from(may_be_billed && !is_repeat),
             doubts: Standing {
                 came: in_doubt(state),
                 ..Standing::default()
@@ -354,6 +348,8 @@ impl Charged {
             entry: None,
             app: Arc::clone(&labels.app),
             run: labels.run.clone(),
+            session: labels.session().map(|session| session.hash),
+            requests: 0,
             operation: labels.operation,
             at_ms: labels.started_ms,
             charge: Charge::default(),
@@ -386,6 +382,13 @@ impl CapUsage {
             let charge = apps.entry(Arc::clone(&charged.app)).or_default();
             charge.merge(charged.charge);
         }
+        if let Some(session) = charged.session {
+            let Charged {
+                charge, requests, ..
+            } = *charged;
+            self.sessions
+                .add(&charged.app, session, charged.at_ms, charge, requests);
+        }
         if !charged.doubts.is_none() {
             let apps = self.doubts.entry(charged.quarter_ms()).or_default();
             let doubts = apps.entry(Arc::clone(&charged.app)).or_default();
@@ -402,6 +405,7 @@ impl CapUsage {
         while self.quarters.len() > QUARTERS_MAX {
             self.quarters.pop_first();
         }
+        self.sessions.prune();
         while self.doubts.len() > QUARTERS_MAX {
             self.doubts.pop_first();
         }

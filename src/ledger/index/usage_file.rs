@@ -9,8 +9,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::error::LedgerError;
-use crate::ledger::fold::usage::{CapUsage, Charge, PriceHistory};
+use crate::ledger::fold::charge::Charge;
+use crate::ledger::fold::sessions::{SessionAt, SessionSum, SessionSums};
+use crate::ledger::fold::usage::{CapUsage, PriceHistory};
 use crate::ledger::journal::state_dir::Directory;
+use crate::ledger::marks::SessionHash;
 use crate::ledger::record::{sealed, unsealed};
 use crate::ledger::shared_text;
 use crate::ledger::sums::Standing;
@@ -29,6 +32,8 @@ pub struct UsageFile {
     /// The record it reaches; 0 for none.
     pub last_seq: u64,
     pub usage: CapUsage,
+    /// It lacks what sessions came to: an older bursar wrote it.
+    lacks_sessions: bool,
 }
 
 /// What every format has.
@@ -47,6 +52,8 @@ struct UsageLine {
     #[serde(default)]
     doubts: Vec<DoubtRow>,
     prices: Vec<PriceRow>,
+    /// An older bursar passes over them, and writes a file without them.
+    sessions: Option<Vec<SessionRow>>,
 }
 
 /// One row as it is spelled in the file.
@@ -72,6 +79,45 @@ struct PriceRow {
     app: Arc<str>,
     operation: Operation,
     prices: PriceHistory,
+}
+
+/// `session`: `null` for those that share their sums.
+#[derive(Serialize, Deserialize)]
+struct SessionRow {
+    #[serde(with = "shared_text")]
+    app: Arc<str>,
+    session: Option<SessionHash>,
+    charge: Charge,
+    requests: u64,
+    last_day: u64,
+}
+
+// === impl SessionRow ===
+
+impl SessionRow {
+    fn add_to(self, sessions: &mut SessionSums) {
+        let at = self.session.map_or(SessionAt::Overflow, SessionAt::Named);
+        let sum = SessionSum {
+            charge: self.charge,
+            requests: self.requests,
+            last_day: self.last_day,
+        };
+        sessions.add_sum(&self.app, at, sum);
+    }
+
+    fn list(sessions: &SessionSums) -> Vec<Self> {
+        let row = |(app, at, sum): (&Arc<str>, SessionAt, SessionSum)| Self {
+            app: Arc::clone(app),
+            session: match at {
+                SessionAt::Named(session) => Some(session),
+                SessionAt::Overflow => None,
+            },
+            charge: sum.charge,
+            requests: sum.requests,
+            last_day: sum.last_day,
+        };
+        sessions.iter().map(row).collect()
+    }
 }
 
 // === impl UsageFile ===
@@ -120,10 +166,26 @@ impl UsageFile {
             }
             usage.prices.insert((row.app, row.operation), row.prices);
         }
+        let lacks_sessions = body.sessions.is_none();
+        for row in body.sessions.into_iter().flatten() {
+            row.add_to(&mut usage.sessions);
+        }
         Self {
             last_seq: body.last_seq,
             usage,
+            lacks_sessions,
         }
+    }
+
+    /// The same with what sessions came to up to its record, read where it does not say so.
+    pub fn with_sessions(
+        mut self,
+        read: impl FnOnce(u64) -> Result<SessionSums, LedgerError>,
+    ) -> Result<Self, LedgerError> {
+        if self.lacks_sessions {
+            self.usage.sessions = read(self.last_seq)?;
+        }
+        Ok(self)
     }
 
     /// Writes what was charged up to a record that is durable.
@@ -162,6 +224,7 @@ impl UsageFile {
             quarters: quarters.collect(),
             doubts: doubts.collect(),
             prices: prices.collect(),
+            sessions: Some(SessionRow::list(&usage.sessions)),
         };
         let failed = |error: serde_json::Error| LedgerError::io(state.path(), error);
         state.replace(NAME, &sealed(START, &body).map_err(failed)?)

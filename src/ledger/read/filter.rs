@@ -1,8 +1,12 @@
 //! Which entries are asked for, and what one line of an entry says to that.
 
+use std::path::Path;
+
 use crate::ledger::entry::{InDoubt, State, StateWord};
 use crate::ledger::id::EntryId;
+use crate::ledger::journal::state_dir::Directory;
 use crate::ledger::kept_key::KeptKey;
+use crate::ledger::marks::{Marks, SessionHasher, SoughtSession};
 use crate::ledger::read::views::EntryView;
 use crate::ledger::record::Record;
 use crate::protocol::Operation;
@@ -18,6 +22,7 @@ pub struct Filter {
     pub operation: Option<Operation>,
     /// The model that the app asked for, as the ledger keeps it.
     pub model: Option<String>,
+    pub session: Option<SoughtSession>,
     pub state: Option<StateWord>,
     /// In doubt for this reason.
     pub reason: Option<InDoubt>,
@@ -51,13 +56,32 @@ pub struct Said<'a> {
     pub key: Option<&'a KeptKey>,
     /// The service's, of an outcome.
     pub request_id: Option<&'a str>,
+    /// Of an entry of an older bursar the intent has none either.
+    pub marks: Option<&'a Marks>,
     /// The outer `None`: only the intent says it.
     pub model: Option<Option<&'a str>>,
+}
+
+/// What keys and sessions are hashed with. Where it is lost, none is found by its text.
+pub fn secret(state_dir: &Path) -> [u8; 32] {
+    let directory = Directory::open_to_read(state_dir).ok();
+    let identity = directory.and_then(|directory| directory.known_identity().ok()??);
+    identity.map_or([0; 32], |identity| identity.fingerprint_secret)
 }
 
 // === impl Filter ===
 
 impl Filter {
+    /// The same, for the ledger there: a session is found by its whole id.
+    #[must_use]
+    pub fn keyed(&self, state_dir: &Path) -> Self {
+        let keyed = |sought: &SoughtSession| sought.keyed(SessionHasher::new(secret(state_dir)));
+        Self {
+            session: self.session.as_ref().map(keyed),
+            ..self.clone()
+        }
+    }
+
     /// Whether an entry whose last line is this is asked for, its model apart.
     pub fn admits(&self, seq: u64, said: &Said<'_>) -> bool {
         self.admits_labels(said)
@@ -95,6 +119,10 @@ impl Filter {
             && self
                 .operation
                 .is_none_or(|operation| operation == said.operation)
+            && self.session.as_ref().is_none_or(|sought| {
+                let session = said.marks.and_then(|marks| marks.session.as_ref());
+                session.is_some_and(|session| sought.is(said.app, session))
+            })
     }
 }
 
@@ -118,6 +146,7 @@ impl<'a> Said<'a> {
                     is_malformed: false,
                     key: intent.key.as_ref(),
                     request_id: None,
+                    marks: intent.marks.as_deref(),
                     model: Some(intent.model.as_deref()),
                 });
             }
@@ -140,6 +169,7 @@ impl<'a> Said<'a> {
             is_malformed: record.is_malformed(),
             key: labels.key.as_ref(),
             request_id,
+            marks: labels.marks.as_deref(),
             model: None,
         })
     }

@@ -20,9 +20,8 @@ use crate::ledger::error::LedgerError;
 use crate::ledger::id::EntryId;
 use crate::ledger::journal::reader::{JournalReader, steadily};
 use crate::ledger::journal::segments::Segment;
-use crate::ledger::journal::state_dir::Directory;
 use crate::ledger::kept_key::{EPOCH_MS, KeptKey, KeyForm, SoughtKey};
-use crate::ledger::read::filter::Said;
+use crate::ledger::read::filter::{Said, secret};
 use crate::ledger::read::lookup::{
     Detour, Lookups, SegmentLookup, key_needle, request_needle, tail_needle,
 };
@@ -283,13 +282,6 @@ fn each_at(
         }
     }
     Ok(ControlFlow::Continue(()))
-}
-
-/// What long keys are hashed with. Where it is lost, no line is found by one.
-fn secret(state_dir: &Path) -> [u8; 32] {
-    let directory = Directory::open_to_read(state_dir).ok();
-    let identity = directory.and_then(|directory| directory.known_identity().ok()??);
-    identity.map_or([0; 32], |identity| identity.fingerprint_secret)
 }
 
 /// When an id was made, Unix milliseconds: its first 48 bits.

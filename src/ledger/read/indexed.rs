@@ -27,15 +27,13 @@ use crate::ledger::index::snapshot::{Edge, Grouped, Snapshot};
 use crate::ledger::index::tree::Index;
 use crate::ledger::journal::reader::{JournalReader, steadily};
 use crate::ledger::journal::segments::Segment;
-use crate::ledger::read::spend::{Folding, GroupBy, ROWS_MAX, Spend, Sums};
+use crate::ledger::read::group_by::GroupBy;
+use crate::ledger::read::spend::{Folding, OfEntry, ROWS_MAX, Spend, Sums};
 use crate::ledger::record::Record;
 use crate::ledger::sums::LineKey;
 
 /// Less of the journal than this is read as soon as the index is copied.
 const WORTH_BYTES: u64 = 24 << 20;
-
-/// Rows of the index are by no model.
-const NO_MODEL: &str = "";
 
 /// Why a question is not answered from the index.
 #[derive(Debug)]
@@ -112,9 +110,9 @@ pub fn spend(
     ask(&sums, state_dir, copy.as_ref().map(|copy| &copy.index))
 }
 
-/// From the index where it has the answer, else from the journal. It has no sums by model.
+/// From the index where it has the answer, else from the journal. It has no sums by what only lines say.
 pub fn ask(sums: &Sums<'_>, state_dir: &Path, index: Option<&Index>) -> Result<Spend, LedgerError> {
-    let index = index.filter(|_| !sums.is_by(GroupBy::Model));
+    let index = index.filter(|_| !sums.is_of_lines());
     let indexed = index.map(|index| steadily(|| ask_index(sums, index, state_dir)));
     match indexed.transpose()?.flatten() {
         Some(spend) => Ok(spend),
@@ -124,7 +122,7 @@ pub fn ask(sums: &Sums<'_>, state_dir: &Path, index: Option<&Index>) -> Result<S
 
 /// A copy of the index, where no daemon has it and the journal would take longer.
 fn copied_index(sums: &Sums<'_>, state_dir: &Path) -> Option<IndexCopy> {
-    if sums.is_by(GroupBy::Model) {
+    if sums.is_of_lines() {
         return None;
     }
     let reader = JournalReader::open(state_dir).ok()?;
@@ -217,7 +215,7 @@ impl<'a, 'b> Asking<'a, 'b> {
         for ((number, group), figures) in &self.grouped.rows {
             let (line, state) = self.groups.get(*group)?;
             let at_ms = self.days.get(*number);
-            let words = self.sums.words(at_ms, line, *state, NO_MODEL);
+            let words = self.sums.words(at_ms, line, *state, OfEntry::NONE);
             folding.add_words(words, &figures.row());
         }
         for (quarter_ms, edge) in &self.edges {
@@ -338,7 +336,9 @@ impl<'a, 'b> Asking<'a, 'b> {
             let started_ms = begun.get(id).ok_or(IndexError::Unfit)?;
             if self.sums.covers_moment(*started_ms) {
                 let state = StateWord::Reconciled;
-                let words = self.sums.words(Some(*started_ms), line, state, NO_MODEL);
+                let words = self
+                    .sums
+                    .words(Some(*started_ms), line, state, OfEntry::NONE);
                 folding.add_words(words, row);
             }
         }
@@ -381,7 +381,7 @@ impl<'a, 'b> Asking<'a, 'b> {
 
 impl Groups {
     fn number(&mut self, sums: &Sums<'_>, line: &LineKey, state: StateWord) -> u32 {
-        let words = sums.words(None, line, state, NO_MODEL);
+        let words = sums.words(None, line, state, OfEntry::NONE);
         if let Some(number) = self.numbers.get(&words) {
             return *number;
         }

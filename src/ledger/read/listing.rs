@@ -1,6 +1,6 @@
 //! The entries that a filter admits: the newest, those that changed after a mark, or all.
 //!
-//! Lowest first: `gathering` reads backward, `pages` reads forward.
+//! Lowest first: `gathering` reads backward, `pages` reads forward, `of_session` searches.
 //!
 //! Promise: an answer is the same with lookup files and without, and lists each entry once, also where lines lie
 //! twice or out of order. Memory does not grow with the journal.
@@ -15,10 +15,12 @@ use crate::ledger::read::lookup::{Detour, Lookups};
 use crate::ledger::read::views::EntryView;
 
 mod gathering;
+mod of_session;
 mod pages;
 
 pub use gathering::Work;
 use gathering::newest;
+use of_session::of_session;
 pub use pages::{Pages, reconciled_after};
 
 /// Entries held at once where all are asked for.
@@ -49,7 +51,8 @@ pub fn entries(state_dir: &Path, filter: &Filter) -> Result<Vec<EntryView>, Ledg
 /// the oldest entry listed; with `after_seq` those of the page, and what `grep` would take for the
 /// rest.
 pub fn list(state_dir: &Path, filter: &Filter) -> Result<Listing, LedgerError> {
-    let (listing, work) = steadily(|| list_on(JournalReader::open(state_dir)?, filter))?;
+    let filter = filter.keyed(state_dir);
+    let (listing, work) = steadily(|| list_on(JournalReader::open(state_dir)?, &filter))?;
     tracing::debug!(
         lines = work.lines,
         held_max = work.held_max,
@@ -67,6 +70,7 @@ pub fn for_each_entry<E: From<LedgerError>>(
     filter: &Filter,
     mut visit: impl FnMut(EntryView) -> Result<(), E>,
 ) -> Result<(), E> {
+    let filter = &filter.keyed(state_dir);
     let mut reader = steadily(|| JournalReader::open(state_dir))?;
     if filter.limit.is_some() || (filter.id.is_some() && filter.after_seq.is_none()) {
         let (listing, _) = list_on(reader, filter)?;
@@ -120,6 +124,10 @@ pub(super) fn list_on(
         (Some(_), None) => limit.min(1),
         _ => limit,
     };
+    if let (Some(sought), None) = (&filter.session, filter.after_seq) {
+        let listing = of_session(&reader, filter, sought, limit)?;
+        return Ok((listing, Work::default()));
+    }
     let mut lookups = Lookups::beside(&reader);
     if has_misplaced(&reader) {
         reader = reader.in_order()?;

@@ -18,38 +18,25 @@ use crate::ledger::fold::quarters::filed_under;
 use crate::ledger::id::EntryId;
 use crate::ledger::journal::reader::{JournalReader, LinePosition};
 use crate::ledger::journal::scan::scan;
+use crate::ledger::journal::segments::Segment;
+use crate::ledger::marks::Session;
+pub use crate::ledger::read::group_by::GroupBy;
 use crate::ledger::read::listing::reconciled_after;
 use crate::ledger::record::Record;
 use crate::ledger::rollup::{GRAIN_MS, Rollup};
 use crate::ledger::sums::{LineKey, LineSums, MicroUsdSum};
-use crate::protocol::closed_set;
+use crate::ledger::tallies::{DayValues, Dimension};
 
 /// Most rows of an answer: ten years of days for two dozen apps and operations.
 pub const ROWS_MAX: usize = 100_000;
-
-closed_set! {
-    /// What sums are grouped by.
-    GroupBy {
-        App => "app",
-        Lane => "lane",
-        Operation => "operation",
-        ServedBy => "served_by",
-        Day => "day",
-        State => "state",
-        // The model that the app asked for. Only the journal's lines have it: no sums are kept by it.
-        Model => "model",
-        Hour => "hour",
-        // As ISO 8601 counts them: from Monday, the first one with most of its days in the year.
-        Week => "week",
-        Month => "month",
-    }
-}
 
 /// The model of entries that asked for none, of entries of which only sums are left, and of one whose first line is
 /// damaged.
 const NO_MODEL: &str = "-";
 const COMPACTED: &str = "(compacted)";
 const NOT_KNOWN: &str = "(damaged)";
+/// The session, the user or the tag of entries whose app named none.
+const NO_MARK: &str = "none";
 
 /// What lies outside the calendar.
 const NO_DATE: &str = "unknown";
@@ -100,6 +87,9 @@ pub struct Spend {
     /// A bound lies within a quarter hour of which only the sums are left: that quarter hour counts
     /// for the moment it begins.
     pub is_rounded: bool,
+    /// Asked by session: only sums are left of what began before this moment, Unix milliseconds. `None`: nothing was
+    /// compacted.
+    pub listed_since_ms: Option<u64>,
 }
 
 /// What is summed.
@@ -124,6 +114,20 @@ pub(super) struct Folding<'a> {
     /// There were more rows than there may be.
     is_cut: bool,
     is_rounded: bool,
+    /// The users and tags that it is asked by.
+    dimensions: Vec<Dimension>,
+    named: DayValues,
+}
+
+/// What only an entry's own lines say.
+#[derive(Clone, Copy)]
+pub(super) struct OfEntry<'a> {
+    pub model: &'a str,
+    pub session: Option<Session>,
+    /// The user and the values of tags, as far as it is asked by them.
+    pub values: &'a [(Dimension, &'a str)],
+    /// In the place of what is not there.
+    pub no_mark: &'a str,
 }
 
 /// An entry in flight.
@@ -131,15 +135,6 @@ struct BegunEntry {
     labels: Labels,
     /// `None`: it is not asked for.
     model: Option<Arc<str>>,
-}
-
-// === impl GroupBy ===
-
-impl GroupBy {
-    /// A part of the calendar.
-    pub fn is_of_calendar(self) -> bool {
-        matches!(self, Self::Hour | Self::Day | Self::Week | Self::Month)
-    }
 }
 
 // === impl Sums ===
@@ -160,7 +155,14 @@ impl Sums<'_> {
             folding.apply(&record);
         })?;
         report.extend_to(reader.mark.known());
-        folding.finish(report.bad_count.saturating_add(report.gap_count))
+        let spend = folding.finish(report.bad_count.saturating_add(report.gap_count))?;
+        let stands_for = reader.segments.first().and_then(Segment::stands_for);
+        let is_by_session = self.is_by(GroupBy::Session);
+        let stands_for = stands_for.filter(|_| is_by_session);
+        Ok(Spend {
+            listed_since_ms: stands_for.map(|stands_for| stands_for.until_ms),
+            ..spend
+        })
     }
 
     fn covers(&self, labels: &Labels) -> bool {
@@ -176,6 +178,11 @@ impl Sums<'_> {
         self.group.contains(&by)
     }
 
+    /// Only the journal's lines say what it is grouped by.
+    pub(super) fn is_of_lines(&self) -> bool {
+        self.group.iter().any(|by| by.is_of_lines())
+    }
+
     fn is_by_calendar(&self) -> bool {
         self.group.iter().any(|by| by.is_of_calendar())
     }
@@ -186,7 +193,7 @@ impl Sums<'_> {
         at_ms: Option<u64>,
         line: &LineKey,
         state: StateWord,
-        model: &str,
+        of: OfEntry<'_>,
     ) -> Vec<String> {
         let at = at_ms.filter(|_| self.is_by_calendar());
         let at = at.map(|at_ms| zoned(at_ms, self.time_zone));
@@ -196,7 +203,13 @@ impl Sums<'_> {
             GroupBy::Operation => line.operation.to_string(),
             GroupBy::ServedBy => line.served_by_word().to_owned(),
             GroupBy::State => state.to_string(),
-            GroupBy::Model => model.to_owned(),
+            GroupBy::Model => of.model.to_owned(),
+            GroupBy::Session => match of.session {
+                Some(session) => session.to_string(),
+                None => of.no_mark.to_owned(),
+            },
+            GroupBy::User => of.value(Dimension::User),
+            GroupBy::Tag(key) => of.value(Dimension::Tag(*key)),
             GroupBy::Hour | GroupBy::Day | GroupBy::Week | GroupBy::Month => match &at {
                 None => String::new(),
                 Some(None) => NO_DATE.to_owned(),
@@ -221,6 +234,31 @@ impl Sums<'_> {
     }
 }
 
+// === impl OfEntry ===
+
+impl OfEntry<'_> {
+    /// Of entries of which only sums are left.
+    const COMPACTED: Self = Self {
+        model: COMPACTED,
+        session: None,
+        values: &[],
+        no_mark: COMPACTED,
+    };
+    /// Of a sum that is by nothing of this.
+    pub(super) const NONE: Self = Self {
+        model: "",
+        session: None,
+        values: &[],
+        no_mark: "",
+    };
+
+    fn value(&self, dimension: Dimension) -> String {
+        let mut values = self.values.iter();
+        let found = values.find_map(|(of, value)| (*of == dimension).then_some(*value));
+        found.unwrap_or(self.no_mark).to_owned()
+    }
+}
+
 // === impl Folding ===
 
 impl<'a> Folding<'a> {
@@ -234,6 +272,8 @@ impl<'a> Folding<'a> {
             models: HashSet::new(),
             is_cut: false,
             is_rounded: false,
+            dimensions: asked.group.iter().filter_map(|by| by.dimension()).collect(),
+            named: DayValues::default(),
         }
     }
 
@@ -268,9 +308,7 @@ impl<'a> Folding<'a> {
             filed_under(record, state)
         };
         if let Some(effect) = Effect::of(record) {
-            let model = model.as_deref().unwrap_or(NOT_KNOWN);
-            let at_ms = Some(labels.started_ms);
-            let words = self.asked.words(at_ms, &effect.line, state, model);
+            let words = self.listed(labels, &effect.line, state, model.as_deref());
             self.add_words(words, &effect.row);
         }
     }
@@ -333,9 +371,62 @@ impl<'a> Folding<'a> {
             return;
         }
         let effect = Effect::of_rollup(rollup);
-        let (at_ms, state) = (Some(rollup.at_ms), rollup.state);
-        let words = self.asked.words(at_ms, &effect.line, state, COMPACTED);
-        self.add_words(words, &effect.row);
+        let words = |of: OfEntry<'_>| {
+            let at_ms = Some(rollup.at_ms);
+            self.asked.words(at_ms, &effect.line, rollup.state, of)
+        };
+        // Of two together no sums are kept.
+        let [dimension] = *self.dimensions.as_slice() else {
+            let words = words(OfEntry::COMPACTED);
+            return self.add_words(words, &effect.row);
+        };
+        let mut rest = effect.row.clone();
+        let mut rows = Vec::new();
+        for (value, row) in rollup.tallies.get(dimension) {
+            rest = rest.less(row);
+            let values = &[(dimension, value)];
+            let of = OfEntry {
+                values,
+                ..OfEntry::COMPACTED
+            };
+            rows.push((words(of), row));
+        }
+        let values = &[(dimension, NO_MARK)];
+        let of_rest = words(OfEntry {
+            values,
+            ..OfEntry::COMPACTED
+        });
+        for (words, row) in rows {
+            self.add_words(words, row);
+        }
+        if rest.requests > 0 || rest.reconciled > 0 || !rest.billed.is_zero() {
+            self.add_words(of_rest, &rest);
+        }
+    }
+
+    /// The words of an entry whose lines are there.
+    fn listed(
+        &mut self,
+        labels: &Labels,
+        line: &LineKey,
+        state: StateWord,
+        model: Option<&str>,
+    ) -> Vec<String> {
+        let (at_ms, marks) = (labels.started_ms, labels.marks.as_deref());
+        let mut values = Vec::new();
+        for dimension in &self.dimensions {
+            if let Some(value) = marks.and_then(|marks| dimension.of(marks)) {
+                let name = self.named.name(at_ms, &labels.app, *dimension, value);
+                values.push((*dimension, name));
+            }
+        }
+        let of = OfEntry {
+            model: model.unwrap_or(NOT_KNOWN),
+            session: labels.session(),
+            values: &values,
+            no_mark: NO_MARK,
+        };
+        self.asked.words(Some(at_ms), line, state, of)
     }
 
     fn row(&mut self, words: Vec<String>) -> Option<&mut (LineSums, u64)> {
@@ -350,9 +441,7 @@ impl<'a> Folding<'a> {
     pub(super) fn finish(mut self, damaged: u64) -> Result<Spend, LedgerError> {
         for BegunEntry { labels, model } in std::mem::take(&mut self.open).into_values() {
             let line = LineKey::new(&labels, None);
-            let model = model.as_deref().unwrap_or(NOT_KNOWN);
-            let at_ms = Some(labels.started_ms);
-            let words = self.asked.words(at_ms, &line, StateWord::Open, model);
+            let words = self.listed(&labels, &line, StateWord::Open, model.as_deref());
             if let Some((_, open)) = self.row(words) {
                 *open += 1;
             }
@@ -374,6 +463,7 @@ impl<'a> Folding<'a> {
             total: SpendRow::new(BTreeMap::new(), &total.0, total.1),
             damaged,
             is_rounded: self.is_rounded,
+            listed_since_ms: None,
         })
     }
 }

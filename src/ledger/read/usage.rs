@@ -7,13 +7,17 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use memchr::memmem::Finder;
+
 use crate::ledger::entry::Labels;
 use crate::ledger::error::LedgerError;
-use crate::ledger::fold::usage::{CapUsage, Charge, Charged, KEPT_MS, quarter_of};
+use crate::ledger::fold::charge::Charge;
+use crate::ledger::fold::sessions::SessionSums;
+use crate::ledger::fold::usage::{CapUsage, Charged, KEPT_MS, quarter_of};
 use crate::ledger::id::EntryId;
 use crate::ledger::journal::reader::{JournalReader, LinePosition};
 use crate::ledger::kept_key::KeyOrigin;
-use crate::ledger::record::Record;
+use crate::ledger::record::{Line, Record};
 use crate::ledger::sums::HeldSums;
 use crate::money::MicroUsd;
 
@@ -22,22 +26,57 @@ pub fn read(state_dir: &Path, now_ms: u64) -> Result<CapUsage, LedgerError> {
     let (mut usage, open) = fold(state_dir, now_ms)?;
     for (labels, bytes) in open.into_values() {
         let came = usage.raised(&labels, bytes);
+        let session = labels.session();
+        let (app, started_ms) = (labels.app.clone(), labels.started_ms);
         let apps = usage.quarters.entry(quarter_of(labels.started_ms));
         let charge = apps.or_default().entry(labels.app).or_default();
         let mut held = HeldSums::default();
         if let Some(came) = came {
             held.came = came.into();
         }
-        charge.merge(Charge {
+        let held = Charge {
             held,
             ..Charge::default()
-        });
+        };
+        charge.merge(held);
+        if let Some(session) = session {
+            usage.sessions.add(&app, session.hash, started_ms, held, 1);
+        }
     }
     usage.prune();
     Ok(usage)
 }
 
-/// The same without the entries that have no end: for a start, which writes one.
+/// What sessions came to up to a record, where a file of usage says nothing of them: an older bursar wrote it. Reads
+/// the lines that name a session.
+pub(crate) fn read_sessions(
+    state_dir: &Path,
+    now_ms: u64,
+    last_seq: u64,
+) -> Result<SessionSums, LedgerError> {
+    let reader = JournalReader::open(state_dir)?;
+    let first = reader.first_since(Some(now_ms.saturating_sub(KEPT_MS)));
+    let finder = [Finder::new(r#""session":{"hash":"#)];
+    let mut sessions = SessionSums::default();
+    for segment in first..reader.segments.len() {
+        reader.holding(segment, 0, &finder, &mut |line| {
+            let Some(Line::Record { seq, record }) = Line::decode(line) else {
+                return;
+            };
+            let charged = Charged::of(&record, 0).filter(|_| seq <= last_seq);
+            if let Some((charged, session)) =
+                charged.and_then(|charged| charged.session.map(|session| (charged, session)))
+            {
+                let (app, at_ms) = (&charged.app, charged.at_ms);
+                sessions.add(app, session, at_ms, charged.charge, charged.requests);
+            }
+        })?;
+    }
+    sessions.prune();
+    Ok(sessions)
+}
+
+/// What [`read`] reads without the entries that have no end: for a start, which writes one.
 pub(crate) fn read_ended(state_dir: &Path, now_ms: u64) -> Result<CapUsage, LedgerError> {
     let (mut usage, _) = fold(state_dir, now_ms)?;
     usage.prune();

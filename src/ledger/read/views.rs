@@ -14,10 +14,12 @@ use crate::ledger::entry::{
 use crate::ledger::fingerprint::Fingerprint;
 use crate::ledger::id::EntryId;
 use crate::ledger::kept_key::{KeptKey, KeyOrigin};
+use crate::ledger::marks::Session;
 use crate::ledger::record::{How, Record};
 use crate::ledger::shared_text;
 use crate::money::MicroUsd;
 use crate::protocol::receipt::ReceiptSource;
+use crate::protocol::tags::Tags;
 use crate::protocol::trace::TraceId;
 use crate::protocol::translate::Dropped;
 use crate::protocol::{Dialect, Escalated, Lane, Operation, Reported, ServedBy, Usage, closed_set};
@@ -111,6 +113,13 @@ pub struct EntryView {
     /// What the translation of it left out, each with how often.
     #[serde(default, skip_serializing_if = "Dropped::is_empty")]
     pub dropped: Dropped,
+    /// The app's session, its user and its tags, as the app named them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Session>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    #[serde(default, skip_serializing_if = "Tags::is_empty")]
+    pub tags: Tags,
     /// What the service said when it last refused an attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_detail: Option<String>,
@@ -149,6 +158,7 @@ pub struct Views {
 impl EntryView {
     fn new(id: EntryId, labels: &Labels) -> Self {
         let kept_key = labels.key.as_ref();
+        let marks = labels.marks.as_deref();
         Self {
             id,
             seq: 0,
@@ -194,6 +204,9 @@ impl EntryView {
             trace_id: None,
             spoken: Dialect::Chat,
             dropped: Dropped::default(),
+            session: labels.session(),
+            user: marks.and_then(|marks| marks.user.clone()),
+            tags: marks.map(|marks| marks.tags.clone()).unwrap_or_default(),
             service_detail: None,
         }
     }

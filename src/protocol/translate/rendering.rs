@@ -73,6 +73,23 @@ impl Rendering {
         }
     }
 
+    /// All that the answer takes from the request, as one text: of two requests that are sent alike, one that
+    /// differs here is given another answer. Not whether it reads events: an answer is given in both forms.
+    pub fn asked(&self) -> String {
+        match &self.turn {
+            Turn::Responses(turn) => turn.asked(),
+            Turn::Messages(turn) => format!("{turn:?}"),
+        }
+    }
+
+    /// Bytes that are kept of the request until it is answered, beside the body that is sent.
+    pub fn kept_bytes(&self) -> usize {
+        match &self.turn {
+            Turn::Responses(turn) => turn.kept_bytes(),
+            Turn::Messages(_) => 0,
+        }
+    }
+
     /// The app reads events.
     pub fn wants_stream(&self) -> bool {
         self.wants_stream

@@ -8,20 +8,27 @@
 //! Promise: no web page can spend, no path trick reaches another upstream route, and what is
 //! forwarded is rebuilt from what was judged here.
 
+mod body;
 mod caller;
 pub mod head;
+mod marks;
+mod single;
 pub mod slips;
 mod web;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, EXPECT};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Version};
+use http::{HeaderMap, HeaderValue, Method, Version};
 
+pub use self::body::{BODY_BYTES_MAX, form_type};
 use self::head::{Framing, RequestLine};
+use self::single::single_value;
 pub use self::web::{AllowedOrigin, LocalAnswer};
 use crate::apps::{Apps, Caller};
 use crate::config::ModelList;
+use crate::ledger::marks::{Marks, Session};
 use crate::ledger::{FingerprintParts, GivenAs};
 use crate::protocol::Operation;
 use crate::protocol::names::{
@@ -32,11 +39,6 @@ use crate::proxy::downstream::Downstream;
 use crate::proxy::downstream::app_head::AppHead;
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settings::Settings;
-
-/// "request body size | 30 MB (413) | all routes".
-/// Assumed: binary megabytes, the larger reading, so that bursar never refuses what the service
-/// may accept.
-pub const BODY_BYTES_MAX: u64 = 30 * 1024 * 1024;
 
 /// A request that passed the door.
 #[derive(Debug)]
@@ -49,7 +51,11 @@ pub struct Admitted {
     pub target: String,
     /// The app's own Idempotency-Key.
     pub own_key: Option<String>,
+    /// `X-Service-Session` as it is sent: the app's own, and where it has none, on the agent lane, one made of the
+    /// session that it names elsewhere.
     pub session: Option<HeaderValue>,
+    /// What the app says of it for its own accounts.
+    pub marks: Option<Arc<Marks>>,
     pub rte_query: Option<HeaderValue>,
     /// How long the app said it will wait for an answer.
     pub patience: Option<Duration>,
@@ -74,6 +80,11 @@ pub enum Inbound {
 // === impl Admitted ===
 
 impl Admitted {
+    /// The app's session that it belongs to, wherever the app named it.
+    pub fn app_session(&self) -> Option<Session> {
+        self.marks.as_ref()?.session
+    }
+
     /// What makes it this request, but for its body.
     pub fn without_body(&self) -> FingerprintParts<'_> {
         FingerprintParts {
@@ -130,10 +141,13 @@ pub fn admit(
         // "request body over 30 MB; not to be retried"
         return Err(slips::too_large(&route, &header.headers));
     }
+    let own_session = single_value(&header.headers, &settings.names.session)?;
+    let marks = marks::of(settings, &caller.app, &header.headers, own_session.as_ref())?;
     Ok(Inbound::Relay(Box::new(Admitted {
         caller,
         own_key: own_key(&header.headers)?,
-        session: single_value(&header.headers, &settings.names.session)?,
+        session: own_session.or_else(|| marks::session_sent(&route, &marks)),
+        marks: marks.into_shared(),
         rte_query: single_value(&header.headers, &settings.names.rte_query)?,
         patience: patience(&header.headers),
         marked_retry: is_marked_retry(&header.headers),
@@ -211,15 +225,6 @@ fn check_content_coding(headers: &HeaderMap, framing: Framing) -> Result<(), Ref
     })
 }
 
-/// The Content-Type of a form. `None`: the body is none.
-pub fn form_type(headers: &HeaderMap) -> Option<&str> {
-    let given = headers.get(CONTENT_TYPE)?.to_str().ok()?;
-    let media_type = given.split(';').next()?.trim();
-    media_type
-        .eq_ignore_ascii_case("multipart/form-data")
-        .then_some(given)
-}
-
 /// A page can send forms, plain text and typeless bodies without a preflight, so JSON routes take
 /// JSON and nothing else.
 fn check_content_type(headers: &HeaderMap, form: BodyForm, has_body: bool) -> Result<(), Refusal> {
@@ -262,30 +267,6 @@ fn own_key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
     };
     let key = value.to_str().map_err(|_| Code::HeaderRefused)?.trim();
     Ok(Some(key.to_owned()).filter(|key| !key.is_empty()))
-}
-
-/// The only value of a header that rules depend on. Two values have no meaning, and bytes that are
-/// no printable ASCII have several.
-fn single_value(headers: &HeaderMap, name: &HeaderName) -> Result<Option<HeaderValue>, Refusal> {
-    let mut values = headers.get_all(name).iter();
-    let first = values.next().cloned();
-    if values.next().is_some() {
-        return Err(Refusal::because(
-            Code::HeaderRefused,
-            format!("The header {name} is given more than once."),
-        ));
-    }
-    let printable = first.iter().all(|value| {
-        let mut bytes = value.as_bytes().iter();
-        bytes.all(|byte| (0x20..=0x7e).contains(byte))
-    });
-    if !printable {
-        return Err(Refusal::because(
-            Code::HeaderRefused,
-            format!("The header {name} is not printable ASCII."),
-        ));
-    }
-    Ok(first.filter(|value| !value.is_empty()))
 }
 
 /// The app's announced read timeout in seconds, fractions possible.

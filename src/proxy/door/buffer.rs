@@ -43,6 +43,8 @@ pub struct RequestBody {
     skeleton: Option<Skeleton>,
     app_took: Duration,
     _share: Option<BudgetShare>,
+    /// Of what the body became, where that is larger.
+    _grown: Option<BudgetShare>,
 }
 
 /// What becomes of a body's size when it is made into what is sent.
@@ -93,6 +95,14 @@ const DRAIN_BYTES_MAX: usize = 64 * 1024 * 1024;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 const DRAIN_RAW_TIME_MAX: Duration = Duration::from_millis(500);
 
+/// The most that the bodies of one app may hold.
+fn of_one_app(has_one_app: bool) -> usize {
+    match has_one_app {
+        true => BUDGET_BYTES,
+        false => OF_ONE_APP_BYTES,
+    }
+}
+
 // === impl Intake ===
 
 impl Intake<'_> {
@@ -101,11 +111,11 @@ impl Intake<'_> {
         let chunked_max = usize::try_from(BODY_BYTES_MAX).unwrap_or(usize::MAX);
         let most = announced.unwrap_or(chunked_max.saturating_add(SHARE_STEP_BYTES));
         let most = most.saturating_add(growth.of(most));
-        let of_app = match self.has_one_app {
-            true => BUDGET_BYTES,
-            false => OF_ONE_APP_BYTES,
-        };
-        self.budget.share(&admitted.caller.app.name, of_app, most)
+        self.budget.share(
+            &admitted.caller.app.name,
+            of_one_app(self.has_one_app),
+            most,
+        )
     }
 
     /// The hash of a metered request whose body is worth to be hashed while it arrives.
@@ -168,8 +178,27 @@ impl RequestBody {
         self.app_took
     }
 
+    /// The body becomes so many bytes, together with what is kept of it beside what is sent: more than its share
+    /// covers, where a request refers to what was said before.
+    pub fn grows(
+        &mut self,
+        to_bytes: usize,
+        budget: &BodyBudget,
+        has_one_app: bool,
+        app: &Arc<str>,
+    ) -> Result<(), Refusal> {
+        let more = to_bytes.saturating_sub(self.bytes.len());
+        if more <= FREE_BYTES {
+            return Ok(());
+        }
+        let grown = budget.share_of(app, of_one_app(has_one_app), more);
+        self._grown = Some(grown.ok_or(Code::MemoryFull)?);
+        Ok(())
+    }
+
     /// The body as it is sent from here on, in the place of the one that came: an edit shortens it, or
-    /// adds no more than a model's name, and for a recording its share has grown, so its share covers it still. Two copies are there only while
+    /// adds no more than a model's name, for a recording its share has grown, and a translated one [`Self::grows`],
+    /// so it is covered still. Two copies are there only while
     /// the edit is made, one body a thread at a time.
     pub fn becomes(&mut self, edited: Bytes) {
         let is_the_same =
@@ -222,6 +251,7 @@ async fn read_whole(
                 skeleton: None,
                 app_took: Duration::ZERO,
                 _share: None,
+                _grown: None,
             });
         }
         Some(Ok(length)) => Some(length),
@@ -316,6 +346,7 @@ async fn read_whole(
         skeleton,
         app_took,
         _share: share,
+        _grown: None,
     })
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::apps::Apps;
 use crate::apps::runs::Run;
 use crate::caps::Caps;
+use crate::ledger::marks::Session;
 use crate::proxy::refuse::{Code, Refusal};
 
 /// The app and the run that a request spends for.
@@ -18,6 +19,7 @@ pub struct SpendGuard {
     pub caps: Arc<Caps>,
     pub app: Arc<str>,
     pub run: Option<Arc<Run>>,
+    pub session: Option<Session>,
 }
 
 // === impl SpendGuard ===
@@ -38,7 +40,7 @@ impl SpendGuard {
     pub fn holds(&self) -> Option<Refusal> {
         self.halts().or_else(|| {
             let run = self.run.as_ref().map(|run| &run.id);
-            let reached = self.caps.reached(&self.app, run)?;
+            let reached = self.caps.reached(&self.app, run, self.session)?;
             Some((&reached).into())
         })
     }

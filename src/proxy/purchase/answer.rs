@@ -24,8 +24,7 @@
 //! A *piece* goes to the app until an equal request follows, and into the replay buffer from then on
 //! ([`super::forward`]); reading without a reader is bounded ([`super::drain`]).
 //!
-//! Why a second machine beside [`super::retry`]: an attempt is one at a time and has no app; an answer has one
-//! attempt and up to two apps. They share no state but the purchase.
+//! Why a second machine beside [`super::retry`]: an attempt has no app, and an answer has up to two apps.
 //!
 //! Promise: no I/O, clock or randomness. Nothing of a complete answer's end goes out before its outcome is
 //! durable (rule I2); what is not complete is never finished.
@@ -245,18 +244,14 @@ impl AnswerFlow {
                 }
             }
             (Outstanding::Settling, Event::Refused) => {
-                self.plan.clear();
-                self.plan.push_back(PlannedStep::Leave(Leave::GivenUp));
-                self.plan
-                    .push_back(PlannedStep::BreakOff(Code::LedgerUnavailable));
+                let last = PlannedStep::BreakOff(Code::LedgerUnavailable);
+                self.plan = [PlannedStep::Leave(Leave::GivenUp), last].into();
             }
             (Outstanding::Finishing { .. }, Event::Did) => self.finished(),
             (Outstanding::Finishing { held }, Event::Lost(loss)) => {
-                if loss == Loss::Cut
-                    && let Some(purchase) = &self.purchase
-                    && purchase.is_delivered()
-                {
-                    purchase.cuts_short();
+                let given = self.purchase.as_ref();
+                if let (Loss::Cut, Some(given)) = (loss, given.filter(|of| of.is_delivered())) {
+                    given.cuts_short();
                 }
                 if self.failed() {
                     self.plan.push_front(PlannedStep::KeepEnd);

@@ -61,8 +61,10 @@ impl Given {
         match self {
             Self::Served => GivenAs::Served,
             Self::MadeStream => GivenAs::MadeStream,
-            Self::Translated(rendering) => GivenAs::Translated(rendering.dialect()),
-            Self::Audio(turn) => GivenAs::Audio(turn.form()),
+            Self::Translated(rendering) => {
+                GivenAs::rendered(rendering.dialect(), &rendering.asked())
+            }
+            Self::Audio(turn) => GivenAs::rendered(Dialect::Audio, &format!("{turn:?}")),
             // They make no entry.
             Self::Models(_) => GivenAs::Served,
         }
@@ -97,7 +99,7 @@ impl Given {
                 Ok(Some(Bytes::from(document)))
             }
             Self::Audio(turn) if is_success => {
-                let rendered = turn.answer(body).map_err(|unrendered| {
+                let rendered = audio::answer(turn, body).map_err(|unrendered| {
                     let words = format!("{} {BILLED_AGAIN}", unrendered.message);
                     Refusal::saying(Code::AnswerUntranslatable, words)
                 })?;

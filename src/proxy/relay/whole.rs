@@ -73,7 +73,7 @@ pub(super) async fn whole(
     );
     let own = clarified.is_some().then_some(Code::Clarification);
     let body = clarified.unwrap_or(body);
-    let entry = relay.entry_id.0.simple().to_string();
+    let entry = relay.gateway.ledger.answer_id(relay.entry_id);
     let facts = AnswerFacts {
         entry: &entry,
         created_s: relay.entry_id.unix_s(),

@@ -54,6 +54,12 @@ pub fn prepare(
     body: &mut RequestBody,
 ) -> Result<Prepared, Refusal> {
     let prepared = edited(request, downstream, body)?;
+    if let Given::Translated(rendering) = &prepared.given {
+        let gateway = request.gateway;
+        let bytes = prepared.body.len().saturating_add(rendering.kept_bytes());
+        let has_one_app = gateway.has_one_app();
+        body.grows(bytes, &gateway.budget, has_one_app, &request.app.name)?;
+    }
     // One copy is kept and covered by the budget: of an edited body the app's own goes.
     body.becomes(prepared.body.clone());
     Ok(prepared)

@@ -77,6 +77,7 @@ impl Request<'_> {
             caps: Arc::clone(&self.gateway.caps),
             app: Arc::clone(&self.app.name),
             run: self.admitted.caller.run.clone(),
+            session: self.admitted.app_session(),
         }
     }
 }

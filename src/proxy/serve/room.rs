@@ -30,6 +30,7 @@ pub async fn permit(
             .run
             .as_ref()
             .map(|run| Arc::clone(&run.id)),
+        session: request.admitted.app_session(),
         operation: request.admitted.route.operation,
         request_bytes,
         repeats: repeats(request, purchase).await,

@@ -263,7 +263,8 @@ async fn a_token_may_be_where_anthropics_clients_put_it_and_two_that_differ_are_
     let bursar = Bursar::before(&origin.url()).await;
     let (token, other) = (add(&bursar, "nightly"), add(&bursar, "daily"));
     let shown = bearer(&token);
-    let rows: [(&[(&str, &str)], Option<&str>); 8] = [
+    type Headers<'a> = &'a [(&'a str, &'a str)];
+    let rows: [(Headers<'_>, Option<&str>); 10] = [
         (&[("x-api-key", &token)], None),
         (&[("authorization", &shown), ("x-api-key", &token)], None),
         (&[("x-api-key", "")], Some("token_missing")),
@@ -280,6 +281,14 @@ async fn a_token_may_be_where_anthropics_clients_put_it_and_two_that_differ_are_
             Some("token_refused"),
         ),
         (&[("x-api-key", KEY)], Some("token_refused")),
+        (
+            &[("authorization", ""), ("authorization", &shown)],
+            Some("token_refused"),
+        ),
+        (
+            &[("x-api-key", ""), ("x-api-key", &token)],
+            Some("token_refused"),
+        ),
         (
             &[("authorization", "Basic YTpi"), ("x-api-key", &token)],
             None,

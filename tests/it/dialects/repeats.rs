@@ -86,6 +86,38 @@ async fn an_answer_that_no_app_took_is_kept_for_a_repeat_in_either_form() {
 }
 
 #[tokio::test]
+async fn an_equal_turn_of_another_session_is_no_repeat() {
+    for (path, ..) in ROUTES {
+        if !path.starts_with("/agent") {
+            continue;
+        }
+        let steps = [on_cue("the first's"), Step::Answer(answers(60, "other's"))];
+        let origin = Origin::start(steps).await;
+        let bursar = Bursar::before(&origin.url()).await;
+        let body = asks(path, "whose?", false);
+        let of = |id| [("x-claude-code-session-id", id)];
+        let mut app = bursar.connect().await;
+        app.send(request("POST", path, &of("first"), &body)).await;
+        received(&origin, 1).await;
+        app.hang_up();
+        eventually("bursar to notice", || async {
+            (bursar.metric("bursar_client_disconnects_total", "") >= 1.0).then_some(())
+        })
+        .await;
+        origin.go();
+        bursar.settled(1).await;
+
+        let other = ask(&bursar, path, &body, &of("other")).await;
+        assert_eq!(text_of(path, &other), "other's", "{path}");
+        assert_eq!(other.header("x-bursar-adopted"), None, "{path}");
+        let again = ask(&bursar, path, &body, &of("first")).await;
+        assert_eq!(text_of(path, &again), "the first's", "{path}");
+        assert!(again.header("x-bursar-adopted").is_some(), "{path}");
+        assert_eq!(bursar.billed(), 110, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn a_delivered_answer_is_never_given_to_a_later_equal_request() {
     for (path, ..) in ROUTES {
         let origin = Origin::always(Step::Answer(answers(7, "again"))).await;
@@ -150,4 +182,59 @@ async fn every_attempt_of_a_request_sends_the_same_bytes_under_one_key() {
         }
         assert_eq!(bursar.entry_of(&answer).attempts.len(), 3);
     }
+}
+
+#[tokio::test]
+async fn a_repeat_that_asks_for_another_echo_is_another_purchase() {
+    let origin = Origin::start([on_cue("mine"), Step::Answer(answers(60, "yours"))]).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let asks = |job: &str| {
+        serde_json::json!({"model": "auto", "input": "equal", "metadata": {"job": job}}).to_string()
+    };
+    let mut app = bursar.connect().await;
+    app.send(request("POST", RESPONSES, &[], &asks("1"))).await;
+    received(&origin, 1).await;
+    app.hang_up();
+    eventually("bursar to notice", || async {
+        (bursar.metric("bursar_client_disconnects_total", "") >= 1.0).then_some(())
+    })
+    .await;
+
+    let answer = ask(&bursar, RESPONSES, &asks("2"), &[]).await;
+
+    assert_eq!(answer.json()["metadata"]["job"], "2", "{}", answer.text());
+    let received = origin.received();
+    assert_eq!(received[0].body, received[1].body, "sent alike");
+}
+
+#[tokio::test]
+async fn what_was_given_is_referred_to_by_an_id_that_no_reader_of_the_ledger_knows() {
+    let origin = Origin::always(Step::Answer(answers(7, "the secret is 5"))).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let first = ask(&bursar, RESPONSES, &asks(RESPONSES, "remember", false), &[]).await;
+    let entry = first
+        .header("x-bursar-entry")
+        .expect("an entry")
+        .replace('-', "");
+    let id = first.json()["id"].as_str().expect("an id").to_owned();
+    assert!(!first.text().contains(&entry), "{}", first.text());
+    let refer = |id: &str| {
+        serde_json::json!({"model": "auto", "input": "and now?", "previous_response_id": id})
+            .to_string()
+    };
+
+    let guessed = ask(&bursar, RESPONSES, &refer(&format!("resp_{entry}")), &[]).await;
+    assert_eq!(guessed.code(), Some("untranslatable"), "{}", guessed.text());
+    let second = ask(&bursar, RESPONSES, &refer(&id), &[]).await;
+
+    assert_eq!(second.status, 200, "{}", second.text());
+    let received = origin.received();
+    let sent: serde_json::Value = serde_json::from_slice(&received[1].body).expect("JSON");
+    let texts: Vec<_> = sent["messages"]
+        .as_array()
+        .expect("messages")
+        .iter()
+        .collect();
+    assert_eq!(texts.len(), 3, "{sent}");
+    assert_eq!(texts[1]["content"], "the secret is 5", "{sent}");
 }

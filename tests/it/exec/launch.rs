@@ -147,7 +147,7 @@ async fn what_env_prints_for_a_client_is_a_shell_s_and_names_the_running_daemon_
         .await
         .expect("it ends");
     assert!(
-        said(&output).contains("bursar env claude --token-file FILE"),
+        said(&output).contains("bursar env --token-file FILE claude"),
         "{}",
         said(&output)
     );

@@ -139,7 +139,7 @@ async fn every_answer_names_its_entry() {
         ("a page", request("POST", CHAT, &[("Origin", "https://evil.example")], &chat("hi")), 403),
         ("a preflight", "OPTIONS /v1/models HTTP/1.1\r\nHost: localhost\r\nOrigin: https://evil.example\r\n\r\n".into(), 403),
         ("an unknown route", "GET /v1/nothing HTTP/1.1\r\nHost: localhost\r\n\r\n".into(), 404),
-        ("responses", request("POST", "/v1/responses", &[], "{}"), 404),
+        ("responses", request("POST", "/v1/responses", &[], "{}"), 400),
         ("no base path", request("POST", "/chat/completions", &[], "{}"), 404),
         ("a path trick", "GET /v1/../v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n".into(), 400),
         ("another method", "DELETE /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n".into(), 405),

@@ -124,7 +124,7 @@ fn every_limit_of_the_sandbox_stands_in_its_clause() {
 /// Limits of the interface that bursar keeps, file by file.
 const BURSAR: [(&str, &[Row]); 2] = [
     (
-        "src/proxy/door/admit.rs",
+        "src/proxy/door/admit/body.rs",
         &[("BODY_BYTES_MAX", Megabytes, "LIM-4")],
     ),
     (

@@ -117,7 +117,8 @@ const OTHER_FILES: [(&str, &[&str]); 5] = [
         "src/protocol/body/field.rs",
         &["a JSON object", "a key", ""],
     ),
-    ("src/protocol/body/request.rs", &[]),
+    // OpenAI's word, that asks for the chunk with usage.
+    ("src/protocol/body/request.rs", &["include_usage"]),
     ("src/protocol/receipt.rs", &["header", "sse", "body"]),
     (
         "src/protocol/sse.rs",

@@ -197,9 +197,10 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
         "src/ledger",
         &[
             &["fingerprint", "id", "options", "shared_text"],
-            &["error", "kept_key"],
+            &["error", "kept_key", "marks"],
             &["entry"],
             &["delivery", "sums"],
+            &["tallies"],
             &["rollup"],
             &["record"],
             &["journal"],
@@ -224,7 +225,8 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "src/ledger/fold",
         &[
-            &["state", "effect"],
+            &["state", "effect", "charge"],
+            &["sessions"],
             &["totals", "keys", "quarters", "undelivered", "usage"],
             &["books"],
         ],
@@ -244,7 +246,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "src/ledger/read",
         &[
-            &["views", "usage"],
+            &["views", "usage", "group_by"],
             &["filter", "window"],
             &["lookup"],
             &["listing", "find", "reconcile"],

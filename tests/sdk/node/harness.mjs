@@ -142,7 +142,7 @@ export async function withDoor(use, config = "") {
 /** Key by key: the settled amounts of a key are exactly its debits. */
 async function ledgerAgrees(door) {
   const { debits } = await door.books();
-  const entries = Map.groupBy(door.entries(), (entry) => entry.key);
+  const entries = Map.groupBy(door.entries(), (entry) => entry.key ?? null);
   let settled = 0;
   let inDoubt = 0;
   for (const [key, mine] of Map.groupBy(debits, (debit) => debit.key)) {

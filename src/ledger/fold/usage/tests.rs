@@ -3,15 +3,17 @@ use std::time::Duration;
 
 use super::*;
 use crate::clock::{ManualClock, SharedClock};
-use crate::ledger::entry::AttemptEnd;
-use crate::ledger::entry::StateWord;
+use crate::ledger::entry::{AttemptEnd, Intent, StateWord};
 use crate::ledger::fixtures::{self, START_MS, billed, ended, intent, kill_after_next};
+use crate::ledger::fold::sessions::SessionAt;
 use crate::ledger::index::usage_file::UsageFile;
 use crate::ledger::journal::state_dir::Directory;
+use crate::ledger::marks::{Marks, SessionHasher};
 use crate::ledger::read::usage::{read, read_run};
 use crate::ledger::record::seal;
 use crate::ledger::rollup::Rollup;
 use crate::ledger::sums::{Compared, LineSums};
+use crate::ledger::tallies::Tallies;
 use crate::ledger::{Ledger, LedgerOptions, compact};
 use crate::protocol::receipt::Receipt;
 use crate::protocol::{Escalated, Lane, Reported};
@@ -414,6 +416,7 @@ fn the_mean_of_the_frontiers_price_is_that_of_the_answers_that_carry_it() {
             served_by: None,
             state: StateWord::Settled,
             row,
+            tallies: Tallies::default(),
             globals: None,
         };
         let charged = Charged::of(&Record::Rollup(Box::new(rollup)), 0).unwrap();
@@ -482,4 +485,92 @@ fn a_file_of_another_ledger_is_not_believed() {
     assert_eq!(UsageFile::read(&state, "one").last_seq, 7);
     assert_eq!(UsageFile::read(&state, "one").usage, usage);
     assert_eq!(UsageFile::read(&state, "two").last_seq, 0);
+}
+
+const SESSION: &str = "a conversation";
+
+fn session() -> crate::ledger::marks::Session {
+    SessionHasher::default().session("notes", SESSION)
+}
+
+async fn begin_in_session(bench: &Bench, ledger: &Ledger) -> EntryId {
+    let id = ledger.new_entry_id();
+    let marks = Marks {
+        session: Some(session()),
+        ..Marks::default()
+    };
+    let intent = Intent {
+        reserved: Some(MicroUsd::new(50)),
+        marks: marks.into_shared(),
+        ..intent(id, bench.now_ms(), Some(&id.to_string()))
+    };
+    ledger.intend(intent).await.unwrap();
+    id
+}
+
+async fn buy_in_session(bench: &Bench, ledger: &Ledger, receipt: Receipt) {
+    let id = begin_in_session(bench, ledger).await;
+    let outcome = ended(id, AttemptEnd::Answered, receipt);
+    ledger.settle(outcome).await.unwrap();
+}
+
+/// Billed, held and counted.
+fn of_session(usage: &CapUsage) -> (u128, u128, u64) {
+    let sum = usage
+        .sessions
+        .get("notes", SessionAt::Named(session().hash));
+    (sum.charge.billed.get(), sum.charge.held.now(), sum.requests)
+}
+
+#[tokio::test]
+async fn a_session_is_remembered_over_a_kill_and_over_an_older_bursar() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    buy_in_session(&bench, &ledger, billed(30)).await;
+    buy_in_session(&bench, &ledger, Receipt::default()).await;
+    bench.buy(&ledger, 50, billed(7)).await;
+    assert_eq!(of_session(&bench.usage(&ledger)), (30, 50, 2));
+    let last = begin_in_session(&bench, &ledger).await;
+    kill_after_next(&ledger);
+    let outcome = ended(last, AttemptEnd::Answered, billed(12));
+    ledger.settle(outcome).await.unwrap();
+    drop(ledger);
+    let ledger = bench.open();
+    assert_eq!(of_session(&bench.usage(&ledger)), (42, 50, 3));
+    ledger.close().await;
+
+    // An older bursar writes a file that says nothing of sessions.
+    let path = bench.state_dir().join("usage");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut body: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let members = body.as_object_mut().unwrap();
+    assert!(members.remove("sessions").is_some());
+    members.remove("kind");
+    members.remove("crc");
+    let rest = serde_json::to_string(&body).unwrap();
+    let mut older = format!(r#"{{"kind":"usage",{}"#, &rest[1..rest.len() - 1]).into_bytes();
+    seal(0, &mut older);
+    std::fs::write(&path, older).unwrap();
+    let ledger = bench.open();
+    assert_eq!(of_session(&bench.usage(&ledger)), (42, 50, 3));
+    buy_in_session(&bench, &ledger, billed(1)).await;
+    assert_eq!(of_session(&bench.usage(&ledger)), (43, 50, 4));
+}
+
+#[tokio::test]
+async fn a_session_is_remembered_over_compaction() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    for _ in 0..30 {
+        buy_in_session(&bench, &ledger, billed(3)).await;
+        bench.clock.advance(Duration::from_secs(4 * 3600));
+    }
+    ledger.close().await;
+    let report = compact(bench.options(), Duration::from_secs(2 * 24 * 3600)).unwrap();
+    assert!(
+        report.entries.is_some_and(|entries| entries > 10),
+        "{report:?}"
+    );
+    let ledger = bench.open();
+    assert_eq!(of_session(&watched(&ledger)), (90, 0, 30));
 }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Read;
 
-use crate::ledger::entry::{State, StateWord};
+use crate::ledger::entry::{Labels, State, StateWord};
 use crate::ledger::error::LedgerError;
 use crate::ledger::fold::effect::Effect;
 use crate::ledger::fold::quarters::filed_under;
@@ -17,6 +17,7 @@ use crate::ledger::journal::state_dir::Directory;
 use crate::ledger::record::{Line, Position, Record};
 use crate::ledger::rollup::RollupAt;
 use crate::ledger::sums::{Globals, LineSums};
+use crate::ledger::tallies::{DayValues, Tallies};
 
 /// What was made of the lines so far.
 pub struct Replacement<'a> {
@@ -25,7 +26,8 @@ pub struct Replacement<'a> {
     /// Entries that did not come to their last state yet.
     held: HashMap<EntryId, Vec<(u64, Record)>>,
     /// The new sums. Those of the compacted segment there is are added when it is written.
-    pub rows: BTreeMap<RollupAt, LineSums>,
+    pub rows: BTreeMap<RollupAt, (LineSums, Tallies)>,
+    values: DayValues,
     pub globals: Globals,
     /// Of all lines read: what the new segment must add up to.
     pub totals: Totals,
@@ -68,6 +70,7 @@ impl<'a> Replacement<'a> {
             awaited,
             held: HashMap::new(),
             rows: BTreeMap::new(),
+            values: DayValues::default(),
             globals: Globals::default(),
             totals: Totals::default(),
             entries: 0,
@@ -113,11 +116,20 @@ impl<'a> Replacement<'a> {
     }
 
     fn fold(&mut self, record: &Record, state: StateWord) {
-        let (Some(effect), Some(started_ms)) = (Effect::of(record), started_ms(record)) else {
+        let (Some(effect), Some(labels)) = (Effect::of(record), labels(record)) else {
             return;
         };
-        let at = RollupAt::new(started_ms, effect.line, state);
-        self.rows.entry(at).or_default().merge(&effect.row);
+        let (at_ms, row) = (labels.started_ms, &effect.row);
+        let tallies = labels
+            .marks
+            .as_ref()
+            .map(|marks| Tallies::of(marks, &labels.app, at_ms, row, &mut self.values));
+        let at = RollupAt::new(at_ms, effect.line, state);
+        let (sums, by_mark) = self.rows.entry(at).or_default();
+        sums.merge(&effect.row);
+        if let Some(tallies) = tallies {
+            by_mark.merge(&tallies);
+        }
     }
 
     /// The lines that are kept, in their order, with how many entries they belong to.
@@ -131,13 +143,13 @@ impl<'a> Replacement<'a> {
     }
 }
 
-/// When the entry of a line began.
-fn started_ms(record: &Record) -> Option<u64> {
+/// What the entry of a line is filed under.
+fn labels(record: &Record) -> Option<&Labels> {
     match record {
         Record::Outcome(_, labels, _)
         | Record::Crashed(_, labels)
         | Record::Withdrawn(_, labels)
-        | Record::Reconciled(_, labels) => Some(labels.started_ms),
+        | Record::Reconciled(_, labels) => Some(labels),
         Record::Intent(_) | Record::Delivery(..) | Record::Rollup(_) | Record::Unknown => None,
     }
 }

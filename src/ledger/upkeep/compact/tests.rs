@@ -18,6 +18,7 @@ use crate::ledger::read::filter::Filter;
 use crate::ledger::{Ledger, LedgerOptions};
 
 mod harm;
+mod marks;
 mod retention;
 
 fn journal(state: &Path) -> Directory {

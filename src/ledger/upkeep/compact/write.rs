@@ -136,15 +136,16 @@ fn merged(
     loop {
         match (next_old.take(), new.peek()) {
             (None, None) => return Ok(()),
-            (Some(mut rollup), Some((at, row))) if rollup.at() == **at => {
+            (Some(mut rollup), Some((at, (row, tallies)))) if rollup.at() == **at => {
                 rollup.row.merge(row);
+                rollup.tallies.merge(tallies);
                 new.next();
                 visit(rollup)?;
                 next_old = old.next()?;
             }
             (Some(rollup), Some((at, _))) if rollup.at() > **at => {
-                if let Some((at, row)) = new.next() {
-                    visit(Rollup::new(at.clone(), row.clone()))?;
+                if let Some((at, (row, tallies))) = new.next() {
+                    visit(Rollup::new(at.clone(), row.clone(), tallies.clone()))?;
                 }
                 next_old = Some(rollup);
             }
@@ -153,8 +154,8 @@ fn merged(
                 next_old = old.next()?;
             }
             (None, Some(_)) => {
-                if let Some((at, row)) = new.next() {
-                    visit(Rollup::new(at.clone(), row.clone()))?;
+                if let Some((at, (row, tallies))) = new.next() {
+                    visit(Rollup::new(at.clone(), row.clone(), tallies.clone()))?;
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{AudioRequest, Form, Turn, model_name};
+use super::asked::{AudioRequest, Turn, model_name};
 use crate::protocol::translate::{Dropped, Untranslatable};
 
 /// What the configuration knows of the service's speech.
@@ -73,13 +73,7 @@ fn translated(
     }
     Ok(AudioRequest {
         body: Value::Object(sent).to_string().into_bytes(),
-        turn: Turn {
-            form: match format {
-                Some(_) => Form::NamedSound,
-                None => Form::Sound,
-            },
-            format,
-        },
+        turn: Turn::sound(format),
         model,
         dropped,
     })

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::stream;
 
-use super::{AudioRequest, Form, Unsent, model_name};
+use super::asked::{AudioRequest, Form, Unsent, model_name};
 use crate::protocol::translate::{Dropped, Untranslatable};
 
 /// What is read of a form.

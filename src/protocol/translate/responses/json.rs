@@ -13,6 +13,9 @@ use serde_json::value::RawValue;
 
 use crate::protocol::translate::Untranslatable;
 
+/// Most members of one object: each is looked up by a scan. The dialect's objects have some forty.
+const MEMBERS_MAX: usize = 1024;
+
 /// The members of an object in their order.
 pub struct Object<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
@@ -152,6 +155,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::with_capacity(4);
                 while let Some(Name(name)) = map.next_key()? {
+                    if members.len() >= MEMBERS_MAX {
+                        return Err(A::Error::custom("too many members"));
+                    }
                     members.push((name, map.next_value()?));
                 }
                 Ok(Object(members))

@@ -28,6 +28,8 @@ pub struct Given {
 pub struct Bounds {
     /// As [`Given::bytes`] counts them.
     pub bytes: usize,
+    /// Of all apps together.
+    pub of_all: usize,
     pub age: Duration,
 }
 
@@ -115,10 +117,11 @@ impl Given {
 // === impl Bounds ===
 
 impl Default for Bounds {
-    /// 64 MiB and an hour.
+    /// 64 MiB, 256 MiB of all apps, and an hour.
     fn default() -> Self {
         Self {
             bytes: 64 * 1024 * 1024,
+            of_all: 256 * 1024 * 1024,
             age: Duration::from_secs(60 * 60),
         }
     }
@@ -152,6 +155,20 @@ impl Memory {
         }
         while answers.bytes.saturating_add(bytes) > bounds.bytes && answers.forget_eldest() {}
         answers.keep(given, bytes, now);
+        while self.bytes() > self.bounds.of_all && self.forget_eldest_of_all() {}
+    }
+
+    /// The eldest answer of all apps.
+    fn forget_eldest_of_all(&mut self) -> bool {
+        let eldest = self.apps.values_mut().min_by_key(|answers| {
+            let first = answers.kept.front();
+            first.map_or(Duration::MAX, |kept| kept.since)
+        });
+        eldest.is_some_and(Answers::forget_eldest)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.apps.values().all(|answers| answers.kept.is_empty())
     }
 
     /// What an id of an answer or of an item stands for, if that app was given it within the last hour.

@@ -17,6 +17,8 @@ use crate::protocol::translate::{Dropped, Untranslatable};
 #[derive(Default)]
 pub struct Tools<'a> {
     offered: Vec<Offered<'a>>,
+    /// Where a tool is in `offered`, by namespace (empty: none) and name.
+    places: HashMap<(Cow<'a, str>, Cow<'a, str>), usize>,
     /// Names of tools outside a namespace: they are never changed.
     plain: HashSet<Cow<'a, str>>,
     names: Names,
@@ -318,6 +320,8 @@ impl<'a> Tools<'a> {
         quote(&mut json, &sent);
         json.push_str(rest);
         json.push_str("}}");
+        let known = (namespace.clone().unwrap_or_default(), name.clone());
+        self.places.insert(known, self.offered.len());
         self.offered.push(Offered {
             name,
             namespace,
@@ -378,9 +382,8 @@ impl<'a> Tools<'a> {
             return name.to_owned();
         };
         let known = self
-            .offered
-            .iter()
-            .find(|tool| tool.name == name && tool.namespace.as_deref() == Some(namespace));
+            .place(namespace, name)
+            .and_then(|place| self.offered.get(place));
         known.map_or_else(|| flat_name(namespace, name), |tool| tool.sent.clone())
     }
 
@@ -437,10 +440,13 @@ impl<'a> Tools<'a> {
         at: &Path<'_>,
     ) -> Result<Option<usize>, Untranslatable> {
         let name = name_of(named, at)?;
-        Ok(self
-            .offered
-            .iter()
-            .position(|tool| tool.name == name && tool.namespace.as_deref() == namespace))
+        Ok(self.place(namespace.unwrap_or_default(), &name))
+    }
+
+    /// The place of a tool; the namespace is empty where it has none.
+    fn place(&self, namespace: &str, name: &str) -> Option<usize> {
+        let known = (Cow::Borrowed(namespace), Cow::Borrowed(name));
+        self.places.get(&known).copied()
     }
 
     fn allow(
@@ -472,6 +478,14 @@ impl<'a> Tools<'a> {
             place += 1;
             places.contains(&(place - 1))
         });
+        let offered = self.offered.iter().enumerate();
+        let known = |tool: &Offered<'a>| {
+            (
+                tool.namespace.clone().unwrap_or_default(),
+                tool.name.clone(),
+            )
+        };
+        self.places = offered.map(|(place, tool)| (known(tool), place)).collect();
         match allowed.text(at, "mode")? {
             Some(mode) => self.mode(mode, &at.member("mode")),
             None => Ok(Choice::Mode("auto")),
@@ -482,6 +496,24 @@ impl<'a> Tools<'a> {
 // === impl Names ===
 
 impl Names {
+    /// As one text, in the order of the service's names.
+    pub fn sorted(&self) -> String {
+        let mut names: Vec<String> = self
+            .0
+            .iter()
+            .map(|(sent, known)| {
+                let form = match known.form {
+                    Form::Function => "function",
+                    Form::Custom => "custom",
+                    Form::Search => "search",
+                };
+                format!("{sent:?} {:?} {:?} {form}", known.name, known.namespace)
+            })
+            .collect();
+        names.sort_unstable();
+        names.join(",")
+    }
+
     /// `None`: a function that both sides know by the same name.
     pub fn get(&self, sent: &str) -> Option<&Spoken> {
         self.0.get(sent)

@@ -47,6 +47,28 @@ pub(super) struct Reply<'a> {
 // === impl Turn ===
 
 impl Turn {
+    /// All that a document takes from the request, in one order.
+    pub fn asked(&self) -> String {
+        let Asked {
+            model,
+            echo,
+            names,
+            conversation,
+        } = &self.asked;
+        format!(
+            "{model:?} {echo} {} {}",
+            names.sorted(),
+            conversation.is_some()
+        )
+    }
+
+    /// Bytes of what is kept of the request.
+    pub fn kept_bytes(&self) -> usize {
+        let items = self.asked.conversation.iter().flatten();
+        let items: usize = items.map(|item| item.json().len()).sum();
+        items.saturating_add(self.asked.echo.len())
+    }
+
     pub(super) fn new(asked: Asked) -> Self {
         Self { asked }
     }

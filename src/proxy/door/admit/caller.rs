@@ -30,11 +30,15 @@ pub fn of(
 ) -> Result<Caller, Refusal> {
     let only = |name: &HeaderName| {
         let mut values = headers.get_all(name).iter();
-        let first = values.next().map(|value| value.as_bytes().trim_ascii());
-        let first = first.filter(|value| !value.is_empty());
-        // Two of them are no app's. Neither goes upstream.
-        let is_single = values.next().is_none();
-        first.map(|value| if is_single { value } else { NOBODYS })
+        match (values.next(), values.next()) {
+            (Some(value), None) => {
+                let value = value.as_bytes().trim_ascii();
+                Some(value).filter(|value| !value.is_empty())
+            }
+            (None, _) => None,
+            // Two of them are no app's. Neither goes upstream.
+            (Some(_), Some(_)) => Some(NOBODYS),
+        }
     };
     let shown = only(&AUTHORIZATION).and_then(|value| match value {
         NOBODYS => Some(NOBODYS),

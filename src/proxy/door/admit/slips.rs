@@ -10,7 +10,7 @@ use memchr::memmem;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::{BODY_BYTES_MAX, form_type};
+use super::body::{BODY_BYTES_MAX, form_type};
 use crate::protocol::routes::{Lookup, Route, RouteTable};
 use crate::protocol::{Lane, Operation};
 use crate::proxy::downstream::Downstream;

@@ -135,6 +135,30 @@ impl BodyBudget {
         &self.0.spare_pages
     }
 
+    /// A share for what is there already, beside the body that it was made of: at once, or not at all.
+    pub fn share_of(&self, app: &Arc<str>, of_app: usize, bytes: usize) -> Option<BudgetShare> {
+        let mut state = self.0.state.lock();
+        let held = state.by_app.get(app).copied().unwrap_or(0);
+        if held.saturating_add(bytes) > of_app {
+            return None;
+        }
+        state.free = state.free.checked_sub(bytes)?;
+        state.whole = state.whole.saturating_add(bytes);
+        state
+            .by_app
+            .insert(Arc::clone(app), held.saturating_add(bytes));
+        let ticket = state.next;
+        state.next = ticket.saturating_add(1);
+        Some(BudgetShare {
+            budget: self.clone(),
+            app: Arc::clone(app),
+            ticket,
+            bytes,
+            is_whole: true,
+            asked_to_go: Arc::default(),
+        })
+    }
+
     /// The share of a body of at most `most` bytes, nothing yet. `of_app`: what all bodies of its app may
     /// have together.
     pub fn share(&self, app: &Arc<str>, of_app: usize, most: usize) -> BudgetShare {

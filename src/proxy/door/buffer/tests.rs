@@ -50,6 +50,7 @@ fn an_edited_body_is_kept_once() {
         skeleton: None,
         app_took: Duration::ZERO,
         _share: None,
+        _grown: None,
     };
     body.becomes(body.bytes().clone());
     assert!(!freed.load(Ordering::Relaxed), "nothing was edited");

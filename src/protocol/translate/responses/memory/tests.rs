@@ -106,3 +106,23 @@ fn bytes_count_texts_names_and_what_they_cost_beside() {
 fn an_item_shows_its_size_alone() {
     assert_eq!(format!("{:?}", Item::new("secret")), "Item(6 B)");
 }
+
+#[test]
+fn all_apps_together_stay_within_their_bound_and_the_eldest_answer_goes_whosever_it_is() {
+    let one = given(0, 1_000).bytes();
+    let mut memory = Memory::new(Bounds {
+        of_all: one * 3,
+        ..Bounds::default()
+    });
+    for number in 0..6 {
+        let now = Duration::from_secs(u64::try_from(number).expect("few"));
+        memory.keep(&format!("app_{number}"), given(number, 1_000), now);
+        assert!(memory.bytes() <= one * 4);
+    }
+    let known = |number: usize| {
+        let id = format!("resp_{number}");
+        memory.find(&format!("app_{number}"), &id, NOW).is_some()
+    };
+    let known: Vec<usize> = (0..6).filter(|number| known(*number)).collect();
+    assert_eq!(known, [3, 4, 5]);
+}

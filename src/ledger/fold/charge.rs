@@ -1,0 +1,27 @@
+//! What entries of some app and time, of a session or of a run come to for their caps.
+//!
+//! Promise: billed money and estimates stand apart (rule I12).
+
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::sums::{HeldSums, MicroUsdSum};
+
+/// Billed, and held for entries whose price is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Charge {
+    pub billed: MicroUsdSum,
+    pub held: HeldSums,
+}
+
+// === impl Charge ===
+
+impl Charge {
+    pub fn merge(&mut self, other: Self) {
+        self.billed.merge(other.billed);
+        self.held.merge(other.held);
+    }
+
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
