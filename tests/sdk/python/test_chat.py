@@ -22,6 +22,17 @@ def test_a_sync_chat_is_answered(client):
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
 
 
+def test_a_response_is_answered_whole_and_as_events_at_its_exact_price(door, client):
+    whole = client.responses.create(model="auto", input="What is the capital of France?")
+    with client.responses.stream(model="auto", input="What is the capital of Italy?") as events:
+        deltas = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+        streamed = events.get_final_response()
+
+    assert whole.output_text and streamed.output_text == deltas
+    debits = [debit["amount_micro_usd"] for debit in door.sandbox.books()["debits"]]
+    assert [round(answer.usage.cost * 1e6) for answer in (whole, streamed)] == debits
+
+
 def test_five_async_chats_at_once_are_five_purchases(door, async_client):
     async def five():
         async with async_client() as client:

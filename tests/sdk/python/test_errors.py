@@ -26,9 +26,14 @@ def test_a_bad_request_shows_the_text_of_the_service(agent):
     assert error.value.body["message"] in error.value.message
 
 
-def test_the_responses_api_names_the_route_to_use(client):
-    with pytest.raises(openai.NotFoundError, match="chat/completions|chat completions"):
-        client.responses.create(model="auto", input="hello")
+def test_what_of_the_responses_api_cannot_be_honored_is_named(client):
+    with pytest.raises(openai.BadRequestError, match="background|request runs") as error:
+        client.responses.create(model="auto", input="hello", background=True)
+
+    assert error.value.code == "untranslatable"
+    assert error.value.param == "background"
+    with pytest.raises(openai.NotFoundError, match="keeps no responses"):
+        client.responses.retrieve("resp_1")
 
 
 def test_a_base_url_without_v1_says_so(door):
