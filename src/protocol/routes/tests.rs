@@ -146,3 +146,15 @@ fn aliases_apply_where_the_model_is_auto_and_nowhere_else() {
     let extra = table.look_up(&Method::POST, "/v1/x");
     assert!(matches!(extra, Lookup::Found(row) if !row.auto_model));
 }
+
+#[test]
+fn a_route_that_the_operator_relays_as_it_is_is_not_translated() {
+    let table = RouteTable::new(&[ExtraRoute {
+        method: Method::POST,
+        path: "/v1/responses".to_owned(),
+    }]);
+    let found = table.look_up(&Method::POST, "/v1/responses");
+    assert!(matches!(found, Lookup::Found(row) if row.operation == Operation::Extra));
+    assert_eq!(table.dialect("/v1/responses"), Dialect::Chat);
+    assert_eq!(table.dialect("/agent/v1/responses"), Dialect::Responses);
+}

@@ -223,3 +223,24 @@ async fn bodies_of_one_app_that_grow_together_never_wait_for_each_other() {
     assert_eq!(began.elapsed().as_millis(), 0, "nobody waited in vain");
     assert_eq!(budget.0.state.lock().free, 256);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_body_became_has_a_share_at_once_or_not_at_all_and_gives_it_back() {
+    let budget = BodyBudget::new(100);
+    let app: Arc<str> = Arc::from("default");
+    let became = budget.share_of(&app, 80, 60).expect("there is room");
+    assert!(
+        budget.share_of(&app, 80, 30).is_none(),
+        "its app has enough"
+    );
+    let other: Arc<str> = Arc::from("other");
+    assert!(
+        budget.share_of(&other, 80, 50).is_none(),
+        "more than is free"
+    );
+    assert!(budget.share_of(&other, 80, 40).is_some());
+    drop(became);
+    let state = budget.0.state.lock();
+    assert_eq!((state.free, state.whole), (100, 0));
+    assert!(state.by_app.is_empty());
+}
