@@ -5,7 +5,6 @@
 //! its length, so no bytes can move from one part to the next. Compared as the service compares two
 //! requests of one key, JSON bodies that differ in the order of members and in white space are equal.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -91,11 +90,11 @@ impl FingerprintParts<'_> {
     /// The request as the service compares it under one key, whatever the app gets of the answer. Another
     /// number than [`Self::hash`].
     pub(crate) fn hash_as_compared(&self, secret: &[u8; 32]) -> Fingerprint {
-        let (body, end) = match hash_json(secret, self.body) {
-            Some(json) => (Cow::Owned(json.to_vec()), 3),
-            None => (Cow::Borrowed(self.body), 4),
+        let (mut hasher, end) = match hash_json(secret, self.body) {
+            Some(json) => (self.whole(secret, &json), 3),
+            None => (self.whole(secret, self.body), 4),
         };
-        finish(self.whole(secret, &body).update(&[end]))
+        finish(hasher.update(&[end]))
     }
 
     /// Of a body of so many bytes that is still to come; `body` is none of it.

@@ -14,7 +14,6 @@ use pingora::http::RequestHeader;
 use super::door::admit::Admitted;
 use super::settings::Settings;
 use super::upstream::heads::{HeadError, is_hop_by_hop, nominated};
-use crate::protocol::Operation;
 use crate::protocol::names::{IDEMPOTENCY_KEY, SESSIONS, X_BURSAR_TAGS, X_BURSAR_VIA};
 
 /// Request headers that would make the service, or a hop before it, read another request, another
@@ -59,9 +58,6 @@ const OF_TRANSLATED: [HeaderName; 4] = [
     HeaderName::from_static("tracestate"),
     USER_AGENT,
 ];
-
-/// Anthropic's clients send it with every request, for the list of models, too.
-const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 
 /// Room for the headers that are set here.
 const OWN_FIELDS: usize = 6;
@@ -114,9 +110,8 @@ pub fn request_head(
             .map_err(|_| HeadError)?;
     let dropped = nominated(app_headers);
     let names = &settings.names;
-    let is_translated = admitted.route.translation.is_some()
-        || (admitted.route.operation == Operation::Models
-            && app_headers.contains_key(&ANTHROPIC_VERSION));
+    let is_translated =
+        admitted.route.translation.is_some() || admitted.dialect != admitted.route.dialect();
     let app = &admitted.caller.app;
     let is_for_accounts = |name: &HeaderName| {
         [&app.session_header, &app.user_header]

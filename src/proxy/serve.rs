@@ -57,14 +57,17 @@ pub(super) async fn serve_request(
     let arrived = gateway.clock.monotonic();
     let entry_id = gateway.ledger.new_entry_id();
     let settings = gateway.settings.load_full();
-    downstream.speaks(spoken::of(&settings, downstream.head()));
     let admission = arrive::admit(gateway, &settings, &downstream).await;
     let admitted = match admission {
-        Ok(Inbound::Relay(admitted)) => admitted,
+        Ok(Inbound::Relay(admitted)) => {
+            downstream.speaks(admitted.dialect);
+            admitted
+        }
         Ok(Inbound::Local(answer)) => {
             return serve_local(gateway, downstream, place, &answer, entry_id, arrived).await;
         }
         Err(refusal) => {
+            downstream.speaks(spoken::of_refused(&settings, downstream.head()));
             let refused = Report::of_refusal(&refusal, entry_id);
             return turn_down(gateway, downstream, place, refused, &refusal, arrived).await;
         }

@@ -47,8 +47,7 @@ pub fn check(bytes: &[u8]) {
     );
 
     let Ok(translated) = request::translate(asked, &earlier) else {
-        let refused = request::translate(asked, &earlier).expect_err("refused again");
-        let _: Members<'_> = read(&error::refused(&refused));
+        request::translate(asked, &earlier).expect_err("refused again");
         return;
     };
     let again = request::translate(asked, &earlier).expect("translated again");
@@ -169,10 +168,7 @@ fn value(json: &str) -> Value {
 
 fn answer(turn: &Turn, answered: &[u8]) {
     let Ok(document) = answer::translate(turn, answered, FACTS) else {
-        let failed = answer::translate(turn, answered, FACTS).expect_err("not rendered again");
-        let _: Members<'_> = read(&error::unrendered(&failed));
-        let events = events::failed(turn, FACTS, "answer_not_renderable", &failed.message, 0);
-        assert_eq!(stream(&events).len(), 3);
+        answer::translate(turn, answered, FACTS).expect_err("not rendered again");
         return;
     };
     let again = answer::translate(turn, answered, FACTS).expect("rendered again");

@@ -21,7 +21,7 @@ mod usage;
 pub use answer::translate as document;
 pub use error::body as error;
 pub use events::of as events;
-pub use request::{pin_part, translate};
+pub use request::translate;
 pub use turn::Turn;
 
 #[cfg(test)]

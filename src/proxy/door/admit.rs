@@ -30,11 +30,12 @@ use crate::apps::{Apps, Caller};
 use crate::config::ModelList;
 use crate::ledger::marks::{Marks, Session};
 use crate::ledger::{FingerprintParts, GivenAs};
-use crate::protocol::Operation;
 use crate::protocol::names::{
     IDEMPOTENCY_KEY, X_STAINLESS_READ_TIMEOUT, X_STAINLESS_RETRY_COUNT, X_STAINLESS_TIMEOUT,
 };
 use crate::protocol::routes::{BodyForm, Lookup, Route};
+use crate::protocol::{Dialect, Operation};
+use crate::proxy::door::spoken;
 use crate::proxy::downstream::Downstream;
 use crate::proxy::downstream::app_head::AppHead;
 use crate::proxy::refuse::{Code, Refusal};
@@ -46,6 +47,8 @@ pub struct Admitted {
     /// The app that spends.
     pub caller: Caller,
     pub route: Route,
+    /// What the app is answered in.
+    pub dialect: Dialect,
     pub method: Method,
     /// Path and query at the service: byte for byte as they came, but of a translated route.
     pub target: String,
@@ -141,6 +144,7 @@ pub fn admit(
         // "request body over 30 MB; not to be retried"
         return Err(slips::too_large(&route, &header.headers));
     }
+    let dialect = spoken::on(settings, &route, &header.headers);
     let own_session = single_value(&header.headers, &settings.names.session)?;
     let marks = marks::of(settings, &caller.app, &header.headers, own_session.as_ref())?;
     Ok(Inbound::Relay(Box::new(Admitted {
@@ -153,7 +157,7 @@ pub fn admit(
         marked_retry: is_marked_retry(&header.headers),
         content_length: (!framing.chunked).then_some(framing.content_length),
         expects_continue: expects_continue(header),
-        method: match is_made_over(settings, &route, downstream) {
+        method: match is_made_over(settings, &route, dialect) {
             // A list that something is made of has to be there, also for a HEAD.
             true => route.method.clone(),
             false => header.method.clone(),
@@ -161,21 +165,21 @@ pub fn admit(
         target: match route.translation {
             Some(translation) => translation.to.to_owned(),
             // Pages of a list are Anthropic's.
-            None if downstream.dialect() != route.dialect() => path.to_owned(),
+            None if dialect != route.dialect() => path.to_owned(),
             None => line.target,
         },
         route,
+        dialect,
         origin,
         hops,
     })))
 }
 
 /// Whether the app is given something that is made of the answer.
-fn is_made_over(settings: &Settings, route: &Route, downstream: &Downstream) -> bool {
+fn is_made_over(settings: &Settings, route: &Route, dialect: Dialect) -> bool {
     route.translation.is_some()
         || route.operation == Operation::Models
-            && (downstream.dialect() != route.dialect()
-                || settings.config.models.list == ModelList::Aliases)
+            && (dialect != route.dialect() || settings.config.models.list == ModelList::Aliases)
 }
 
 fn find_route(settings: &Settings, method: &Method, path: &str) -> Result<Route, Refusal> {

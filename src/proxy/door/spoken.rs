@@ -1,8 +1,10 @@
 //! What an app speaks, so that whatever it is given, a refusal included, is in its own form.
+//!
+//! Promise: of a request that passes the door the route table is asked once; only one that is refused is looked up again.
 
-use http::HeaderName;
+use http::{HeaderMap, HeaderName};
 
-use crate::protocol::routes::Lookup;
+use crate::protocol::routes::{Lookup, Route};
 use crate::protocol::{Dialect, Operation};
 use crate::proxy::downstream::app_head::AppHead;
 use crate::proxy::settings::Settings;
@@ -10,18 +12,24 @@ use crate::proxy::settings::Settings;
 /// Anthropic's clients send it with every request.
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 
-/// By the path; the list of models, which has one path for both, by the header that asks for Anthropic's form.
-pub fn of(settings: &Settings, head: &AppHead) -> Dialect {
+/// By the route; of the list of models, which has one path for both, by the header that asks for Anthropic's form.
+pub fn on(settings: &Settings, route: &Route, headers: &HeaderMap) -> Dialect {
+    let is_anthropics = route.operation == Operation::Models
+        && settings.config.models.translate
+        && headers.contains_key(ANTHROPIC_VERSION);
+    match is_anthropics {
+        true => Dialect::Messages,
+        false => route.dialect(),
+    }
+}
+
+/// Of a request that is refused, whatever for.
+pub fn of_refused(settings: &Settings, head: &AppHead) -> Dialect {
     let path = head.path();
-    let table = &settings.table;
-    let is_anthropics =
-        settings.config.models.translate && head.headers.contains_key(ANTHROPIC_VERSION);
-    match table.look_up(&head.method, path) {
-        Lookup::Found(route) if route.operation == Operation::Models && is_anthropics => {
-            Dialect::Messages
-        }
+    match settings.table.look_up(&head.method, path) {
+        Lookup::Found(route) => on(settings, route, &head.headers),
         // Nobody else has such a path.
         Lookup::Unknown if path.split('/').any(|part| part == "messages") => Dialect::Messages,
-        _ => table.dialect(path),
+        Lookup::OtherMethods(_) | Lookup::Unknown => settings.table.dialect(path),
     }
 }

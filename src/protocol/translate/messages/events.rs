@@ -127,7 +127,7 @@ pub fn of(document: &[u8]) -> Vec<u8> {
 }
 
 /// The event that ends a stream which cannot be ended well; `body` as [`super::error::body`] has it.
-pub fn error(status: u16, body: &[u8]) -> Vec<u8> {
+fn error(status: u16, body: &[u8]) -> Vec<u8> {
     let body = super::error::body(status, body);
     [b"event: error\ndata: ", body.as_slice(), b"\n\n"].concat()
 }

@@ -81,32 +81,6 @@ pub fn translate(body: &[u8]) -> Result<Translated<Turn>, Untranslatable> {
     })
 }
 
-/// What a session's pin may depend on: the system prompt without the line that Claude Code changes with every request,
-/// and the names of the tools, as the request spells them, each ended by a line feed, which no spelling has. `None`: it is no
-/// request. What [`translate`] makes has the same system prompt.
-pub fn pin_part(body: &[u8]) -> Option<Vec<u8>> {
-    let place = Place::BODY;
-    let mut asked = read(body).ok()?;
-    let mut lines = Vec::new();
-    if let Some(system) = asked.take("system") {
-        lines = conversation::system(system, &place, &mut Dropped::default()).ok()?;
-    }
-    if let Some(tools) = asked.take("tools") {
-        for tool in members::elements(tools, &place).ok()? {
-            let name = Members::read(tool, &place)
-                .ok()?
-                .string("name", &place)
-                .ok()?;
-            lines.extend(name.map(Into::into));
-        }
-    }
-    let mut part = Vec::new();
-    for line in &lines {
-        json::push(&mut part, &[line, "\n"]);
-    }
-    Some(part)
-}
-
 fn read(body: &[u8]) -> Result<Members<'_>, Untranslatable> {
     let body: &RawValue = serde_json::from_slice(body)
         .map_err(|_| Place::BODY.refuse("The body must be one JSON object in UTF-8."))?;

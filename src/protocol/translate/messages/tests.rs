@@ -301,7 +301,6 @@ fn no_bytes_make_a_translation_panic() {
                 _ => bytes[at] = u8::try_from(dice.below(256)).unwrap(),
             }
             let _ = request::translate(&bytes);
-            let _ = request::pin_part(&bytes);
             let _ = answer::translate(&turn, &bytes, facts);
             let _ = (
                 events::of(&bytes),

@@ -3,10 +3,9 @@
 //! Promise: the text of a refusal or failure is where every SDK looks for it, and no member of the body that it
 //! came in is lost.
 
-use super::json::{Object, Path, Text, quote};
-use crate::protocol::translate::{Unrendered, Untranslatable};
+use super::json::{Object, Text, quote};
 
-/// The `type` for a failure that names none, and for what this side could not render.
+/// The `type` of a failure that names none.
 const SERVICE_ERROR: &str = "service_error";
 
 /// What is still missing of the four members.
@@ -45,35 +44,6 @@ pub fn body(status: u16, body: &[u8]) -> Vec<u8> {
         }
     }
     out.push('}');
-    out.into_bytes()
-}
-
-/// A request that is not translated: a 400.
-pub fn refused(refused: &Untranslatable) -> Vec<u8> {
-    let is_unknown = refused.param == Path::Body.member("previous_response_id").to_string();
-    let code = is_unknown.then_some("previous_response_not_found");
-    let param = Some(refused.param.as_str()).filter(|param| !param.is_empty());
-    whole(&refused.message, "invalid_request_error", param, code)
-}
-
-/// An answer that cannot be rendered: a 502.
-pub fn unrendered(unrendered: &Unrendered) -> Vec<u8> {
-    whole(
-        &unrendered.message,
-        SERVICE_ERROR,
-        None,
-        Some("answer_not_renderable"),
-    )
-}
-
-fn whole(message: &str, kind: &str, param: Option<&str>, code: Option<&str>) -> Vec<u8> {
-    let or_null = |word: Option<&str>| word.map_or_else(|| "null".to_owned(), quoted);
-    let mut out = "{\"error\":{".to_owned();
-    put(&mut out, "message", &quoted(message));
-    put(&mut out, "type", &quoted(kind));
-    put(&mut out, "param", &or_null(param));
-    put(&mut out, "code", &or_null(code));
-    out.push_str("}}");
     out.into_bytes()
 }
 

@@ -8,8 +8,7 @@
 use serde_json::value::RawValue;
 
 use super::json::{Object, Text, array};
-use super::turn::{Phase, Reply, Turn};
-use crate::protocol::translate::{AnswerFacts, Unrendered};
+use crate::protocol::translate::Unrendered;
 
 /// Bytes of a text in one delta, escapes included. A delta goes on to the end of its last character.
 const PIECE_BYTES: usize = 1024;
@@ -33,38 +32,6 @@ struct Place<'a> {
 /// The events of a whole document, as `answer::translate` made it.
 pub fn of(document: &[u8]) -> Result<Vec<u8>, Unrendered> {
     events(document).ok_or_else(|| Unrendered::new("The document is not a Response."))
-}
-
-/// The end of a stream that breaks after `sent` events went out: `response.failed`. Where none did, the events
-/// that SDKs wait for come first. Codex repeats the request five times, whatever the code, unless it is
-/// `invalid_prompt`.
-pub fn failed(
-    turn: &Turn,
-    facts: AnswerFacts<'_>,
-    code: &str,
-    message: &str,
-    sent: u64,
-) -> Vec<u8> {
-    let document = |phase| {
-        turn.document(&Reply {
-            entry: facts.entry,
-            created_at: facts.created_s,
-            phase,
-            model: None,
-            output: "[]",
-            usage: None,
-        })
-    };
-    let mut stream = Stream {
-        out: String::new(),
-        sequence: sent,
-    };
-    if sent == 0 {
-        stream.begin(&document(Phase::InProgress));
-    }
-    let failed = document(Phase::Failed { code, message });
-    stream.response("response.failed", &failed);
-    stream.out.into_bytes()
 }
 
 fn events(document: &[u8]) -> Option<Vec<u8>> {

@@ -142,7 +142,7 @@ fn a_request_of_claude_code_is_sent_in_these_bytes() {
 }
 
 #[test]
-fn the_line_that_varies_moves_neither_what_is_sent_nor_the_pin() {
+fn the_line_that_varies_does_not_move_what_is_sent() {
     let first = CLAUDE_CODE.to_owned();
     let again = CLAUDE_CODE
         .replace("cch=36ee5", "cch=0aaa9")
@@ -150,16 +150,6 @@ fn the_line_that_varies_moves_neither_what_is_sent_nor_the_pin() {
     assert_ne!(first, again);
     let body = |request: &str| translate(request.as_bytes()).unwrap().body;
     assert_eq!(body(&first), body(&again));
-    assert_eq!(pin_part(first.as_bytes()), pin_part(again.as_bytes()));
-
-    let expected = "You are an agent.\n\\nYou help.\nBash\nTaskList\nweb_search\n";
-    assert_eq!(pin_part(first.as_bytes()).unwrap(), expected.as_bytes());
-    let other = CLAUDE_CODE.replace("You help.", "You hinder.");
-    assert_ne!(pin_part(first.as_bytes()), pin_part(other.as_bytes()));
-    // A turn later, with other messages, it is the same.
-    let later = CLAUDE_CODE.replace("hello", "hello again");
-    assert_eq!(pin_part(first.as_bytes()), pin_part(later.as_bytes()));
-    assert_eq!(pin_part(b"[]"), None);
 }
 
 #[test]

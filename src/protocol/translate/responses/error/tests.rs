@@ -3,8 +3,7 @@
 use serde_json::json;
 
 use super::super::tests::samples::value;
-use super::{body, refused, unrendered};
-use crate::protocol::translate::{Unrendered, Untranslatable};
+use super::body;
 
 #[test]
 fn an_error_has_its_text_where_sdks_look_and_loses_no_member() {
@@ -47,29 +46,4 @@ fn an_error_has_its_text_where_sdks_look_and_loses_no_member() {
         value(bytes)["error"]["message"],
         "The service answered with status 500."
     );
-}
-
-#[test]
-fn a_refusal_names_its_path_and_an_answer_that_is_not_kept_has_a_code_of_its_own() {
-    let plain = value(refused(&Untranslatable::new(
-        "tools[0].name",
-        "This is required.",
-    )));
-    let expected = json!({"message": "This is required.", "type": "invalid_request_error", "param": "tools[0].name", "code": null});
-    assert_eq!(plain, json!({"error": expected}));
-
-    let whole = value(refused(&Untranslatable::new("", "No JSON.")));
-    assert_eq!(whole["error"]["param"], json!(null));
-    let unknown = value(refused(&Untranslatable::new(
-        "previous_response_id",
-        "Gone.",
-    )));
-    assert_eq!(unknown["error"]["code"], "previous_response_not_found");
-}
-
-#[test]
-fn an_answer_that_is_not_rendered_says_so() {
-    let body = value(unrendered(&Unrendered::new("No \"choice\".")));
-    assert_eq!(body["error"]["message"], "No \"choice\".");
-    assert_eq!(body["error"]["code"], "answer_not_renderable");
 }

@@ -1,8 +1,8 @@
 //! Event sequences, written by hand from the dialect's own reference, and how texts are divided.
 
-use super::super::tests::samples::{ENTRY, completion, facts, turn, value};
+use super::super::tests::samples::{completion, facts};
 use super::super::{answer, request};
-use super::{PIECE_BYTES, failed, of, pieces};
+use super::{PIECE_BYTES, of, pieces};
 
 /// A message, as a document and as its events.
 const MESSAGE: (&str, &str) = (
@@ -156,33 +156,6 @@ fn what_is_no_response_has_no_events() {
     ] {
         assert!(of(document.as_bytes()).is_err(), "{document}");
     }
-}
-
-#[test]
-fn a_break_before_the_first_event_is_a_whole_sequence_and_later_its_end() {
-    let turn = turn(r#"{"model":"gpt-5","input":"x"}"#);
-    let begun = failed(&turn, facts(), "server_error", "It \"broke\".", 0);
-    let begun = String::from_utf8(begun).expect("UTF-8");
-    assert_eq!(
-        kinds(&begun),
-        [
-            "response.created",
-            "response.in_progress",
-            "response.failed"
-        ]
-    );
-
-    let later = failed(&turn, facts(), "server_error", "It \"broke\".", 9);
-    let later = String::from_utf8(later).expect("UTF-8");
-    let data = later
-        .strip_prefix("event: response.failed\ndata: ")
-        .expect("one event");
-    let event = value(data.trim_end());
-    assert_eq!(event["sequence_number"], 9);
-    assert_eq!(event["response"]["status"], "failed");
-    assert_eq!(event["response"]["id"], format!("resp_{ENTRY}"));
-    let error = serde_json::json!({"code": "server_error", "message": "It \"broke\"."});
-    assert_eq!(event["response"]["error"], error);
 }
 
 #[test]
