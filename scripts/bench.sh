@@ -12,7 +12,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # What the two are linked with, for machines that lack it.
-LIBRARIES=(libcrypt1 libpcre2-8-0 libpcre2-posix3 libssl3 zlib1g liblua5.3-0 libopentracing-c-wrapper0)
+LIBRARIES=(libcrypt1 libpcre2-8-0 libpcre2-posix3 libssl3 zlib1g liblua5.3-0 libopentracing-c-wrapper0 libopentracing1)
 
 runs() { "$1" -v >/dev/null 2>&1; }
 
@@ -48,12 +48,12 @@ add_proxy() {
     fi
 }
 
-# The packaged program: no sandbox, stripped.
+# The packaged program: no sandbox, the packages' profile, stripped.
 build_daemon() {
     have strip || { skip "size and start of the packaged program" "strip is missing: install Debian's package binutils"; return; }
-    run cargo build --workspace --locked --release --no-default-features --bin bursar
+    run cargo build --workspace --locked --profile dist --no-default-features --bin bursar
     mkdir -p "$TARGET/bench"
-    run strip -o "$TARGET/bench/bursar" "$TARGET/release/bursar"
+    run strip -o "$TARGET/bench/bursar" "$TARGET/dist/bursar"
     arguments+=(--daemon "$TARGET/bench/bursar")
 }
 
