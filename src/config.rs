@@ -45,7 +45,7 @@ pub use self::opened::users_folder;
 use self::reader::{Need, Reader};
 pub use self::requests::{
     Adopt, AgentReceipts, Errors, Log, LogFormat, LogLevel, ModelList, Models, OnDisconnect, Retry,
-    Shaping, Streams,
+    Shaping, Streams, TranslatedStreams,
 };
 use self::rows::InForce;
 pub use self::token::{TOKEN_MARK, Token, TokenForm, TokenHash};

@@ -155,7 +155,7 @@ async fn measure_below(args: &Args, targets: &[Target], base: &Path) -> io::Resu
     Ok(run)
 }
 
-/// The soak, once on an empty ledger and once on one that is full.
+/// The soak, on an empty ledger and beside it on one that is full: each is compared with itself alone.
 async fn soaked(args: &Args) -> io::Result<()> {
     raise_descriptors()?;
     let base = std::path::absolute(&args.directory)?;
@@ -164,17 +164,26 @@ async fn soaked(args: &Args) -> io::Result<()> {
     let minute = args.span.unwrap_or(soak::MINUTE);
     let bursar = targets(args).into_iter().find(|of| of.kind == Kind::Bursar);
     let bursar = bursar.ok_or_else(|| io::Error::other("no bursar is among the targets"))?;
+    let full = Target {
+        state: args.full_state.clone(),
+        ..bursar.clone()
+    };
+    let (below_empty, below_full) = (base.join("empty"), base.join("full"));
+    let on_empty = soak::soak(&bursar, minutes, minute, &below_empty);
+    let on_full = async {
+        match full.state {
+            None => Ok(None),
+            Some(_) => soak::soak(&full, minutes, minute, &below_full)
+                .await
+                .map(Some),
+        }
+    };
+    let soaked = tokio::try_join!(on_empty, on_full);
+    fs::remove_dir_all(&base)?;
+    let (on_empty, on_full) = soaked?;
     let mut text = String::new();
     let mut wrong = Vec::new();
-    let full = args.full_state.iter().cloned().map(Some);
-    for state in [None].into_iter().chain(full) {
-        let target = Target {
-            state,
-            ..bursar.clone()
-        };
-        let soaked = soak::soak(&target, minutes, minute, &base).await;
-        fs::remove_dir_all(&base)?;
-        let soaked = soaked?;
+    for soaked in [Some(on_empty), on_full].into_iter().flatten() {
         text.push_str(&soaked.markdown());
         wrong.extend(soaked.failures);
     }

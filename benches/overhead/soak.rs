@@ -169,7 +169,8 @@ pub async fn soak(
             measured,
         };
         eprintln!(
-            "minute {number} of {minutes}: {} MiB, {} us a request",
+            "{}, minute {number} of {minutes}: {} MiB, {} us a request",
+            soaked.title,
             seen.memory_kib / 1024,
             show(Some(seen.measured.proxy_us))
         );

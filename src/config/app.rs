@@ -14,7 +14,7 @@ use super::errors::{At, Location};
 use super::key::{ApiKey, KeyFile};
 use super::notify::Share;
 use super::reader::{Need, Reader};
-use super::requests::{AgentReceipts, OnDisconnect};
+use super::requests::{AgentReceipts, OnDisconnect, TranslatedStreams};
 use super::token::{TOKEN_CHARS_MIN, TokenForm, TokenHash};
 use super::written::{list, quoted};
 use crate::calendar;
@@ -63,6 +63,8 @@ pub struct App {
     pub on_disconnect: Option<OnDisconnect>,
     /// `None`: as `[streams]`.
     pub agent_receipts: Option<AgentReceipts>,
+    /// `None`: as `[streams]`.
+    pub translated: Option<TranslatedStreams>,
     /// Whether answers have what they cost in `usage`. `None`: on translated routes only.
     pub cost_in_usage: Option<bool>,
     pub on_clarification: OnClarification,
@@ -152,6 +154,7 @@ impl App {
             request_floor: None,
             on_disconnect: None,
             agent_receipts: None,
+            translated: None,
             cost_in_usage: None,
             on_clarification: OnClarification::Pass,
             session_header: None,
@@ -184,6 +187,7 @@ impl App {
         let request_floor = reader.amount("request_floor_micro_usd");
         let on_disconnect = reader.word("on_disconnect", OnDisconnect::ALL);
         let agent_receipts = reader.word("agent_receipts", AgentReceipts::ALL);
+        let translated = reader.word("translated", TranslatedStreams::ALL);
         let cost_in_usage = reader.flag("cost_in_usage");
         let on_clarification = reader.word("on_clarification", OnClarification::ALL);
         let on_clarification = on_clarification.unwrap_or(OnClarification::Pass);
@@ -219,6 +223,7 @@ impl App {
             request_floor,
             on_disconnect,
             agent_receipts,
+            translated,
             cost_in_usage,
             on_clarification,
             session_header,

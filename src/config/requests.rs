@@ -49,6 +49,7 @@ pub struct Streams {
     pub on_disconnect: OnDisconnect,
     pub drain_timeout: Duration,
     pub agent_receipts: AgentReceipts,
+    pub translated: TranslatedStreams,
     /// Silence of the service after which an app is sent a comment. `None`: never.
     pub keepalive: Option<Duration>,
 }
@@ -70,6 +71,16 @@ closed_set! {
         Unreported => "unreported",
         /// The turn is asked for whole, so that it carries its amount, and given as a stream made here.
         Exact => "exact",
+    }
+}
+
+closed_set! {
+    /// How an app is given a stream in another dialect than the service's.
+    TranslatedStreams {
+        /// The turn is asked for whole, and its price is known before the first event.
+        Whole => "whole",
+        /// As the service's stream comes, where the dialect can be given so.
+        Live => "live",
     }
 }
 
@@ -188,6 +199,9 @@ impl Streams {
             agent_receipts: reader
                 .word("agent_receipts", AgentReceipts::ALL)
                 .unwrap_or(AgentReceipts::Unreported),
+            translated: reader
+                .word("translated", TranslatedStreams::ALL)
+                .unwrap_or(TranslatedStreams::Whole),
             // 0 is never.
             keepalive: Some(reader.seconds("keepalive_s")).filter(|after| !after.is_zero()),
         }

@@ -117,6 +117,7 @@ fn upstream_and_key_are_enough() {
     assert_eq!(config.streams.on_disconnect, OnDisconnect::Drain);
     assert_eq!(config.streams.drain_timeout, Duration::from_secs(120));
     assert_eq!(config.streams.agent_receipts, AgentReceipts::Unreported);
+    assert_eq!(config.streams.translated, TranslatedStreams::Whole);
     assert_eq!(
         config.reconcile,
         Reconcile {
@@ -166,6 +167,7 @@ fn every_key_has_its_effect() {
             on_disconnect = "cancel"
             drain_timeout_s = 0x10
             agent_receipts = "exact"
+            translated = "live"
             [reconcile]
             poll_eval_runs = false
             window_days = 7
@@ -214,6 +216,7 @@ fn every_key_has_its_effect() {
     assert_eq!(config.streams.on_disconnect, OnDisconnect::Cancel);
     assert_eq!(config.streams.drain_timeout, Duration::from_secs(16));
     assert_eq!(config.streams.agent_receipts, AgentReceipts::Exact);
+    assert_eq!(config.streams.translated, TranslatedStreams::Live);
     assert_eq!(config.models.aliases.target("gpt-4o"), Some("auto"));
     assert!(!config.errors.add_error_object);
     assert_eq!(config.log.format, LogFormat::Json);

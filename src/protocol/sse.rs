@@ -3,8 +3,8 @@
 //! `data: [DONE]` before the receipt is durable (rule I2).
 //!
 //! Promise: any chunking and LF or CRLF give the same events; nothing is changed; memory per stream
-//! is at most one kept line (256 bytes of a comment, 64 KiB of a data line), and a line without end
-//! costs none.
+//! is at most one kept line (256 bytes of a comment, 64 KiB of a data line or what is asked for), and a line
+//! without end costs none.
 
 mod hold;
 
@@ -59,6 +59,10 @@ pub enum SseEvent<'a> {
     Usage(Usage),
     /// The name of an `event:` line.
     Event(&'a str),
+    /// What a data line says, for [`SseScanner::giving_lines`].
+    Line(&'a [u8]),
+    /// A data line that was too long to be given.
+    LineLost,
 }
 
 /// What must wait of the bytes fed so far.
@@ -82,8 +86,9 @@ pub struct SseScanner {
     line_start: u64,
     /// The unfinished line, as long as it can still become one that is read.
     carry: Vec<u8>,
-    /// The unfinished line cannot become one that is read; none of it is kept.
-    skipping: bool,
+    skipping: Skipping,
+    /// Data lines of up to so many bytes are given. `None`: what they say is not wanted.
+    line_bytes_max: Option<usize>,
     /// The position of the end mark, counted in bytes fed.
     done_at: Option<Range<u64>>,
     usage: UsageHold,
@@ -98,6 +103,16 @@ enum UsageHold {
     None,
     /// The beginning of its line, counted in bytes fed.
     From(u64),
+}
+
+/// Whether the unfinished line can still become one that is read; none of it is kept else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Skipping {
+    No,
+    /// It is none that is read.
+    NotRead,
+    /// It is longer than what is read.
+    TooLong,
 }
 
 /// How far the end of a named-event stream has come.
@@ -118,7 +133,8 @@ impl SseScanner {
             fed: 0,
             line_start: 0,
             carry: Vec::new(),
-            skipping: false,
+            skipping: Skipping::No,
+            line_bytes_max: None,
             done_at: None,
             usage: UsageHold::Off,
             terminal: Terminal::NotYet,
@@ -131,6 +147,13 @@ impl SseScanner {
     #[must_use]
     pub fn holding_usage(mut self) -> Self {
         self.usage = UsageHold::None;
+        self
+    }
+
+    /// The same, and what each data line before the end mark says is given, up to so many bytes of it.
+    #[must_use]
+    pub fn giving_lines(mut self, line_bytes_max: usize) -> Self {
+        self.line_bytes_max = Some(line_bytes_max.max(DATA_LINE_BYTES_MAX));
         self
     }
 
@@ -192,7 +215,7 @@ impl SseScanner {
 
     fn may_become_done(&self) -> bool {
         self.kind == StreamKind::Data
-            && !self.skipping
+            && self.skipping == Skipping::No
             && DONE_MARKS.iter().any(|mark| mark.starts_with(&self.carry))
     }
 
@@ -205,14 +228,16 @@ impl SseScanner {
         } else {
             self.extend_line(part);
             let mut line = std::mem::take(&mut self.carry);
-            if !self.skipping {
-                self.read_line(&line, sink);
+            match self.skipping {
+                Skipping::No => self.read_line(&line, sink),
+                Skipping::TooLong if self.line_bytes_max.is_some() => sink(SseEvent::LineLost),
+                Skipping::TooLong | Skipping::NotRead => {}
             }
             line.clear();
             line.shrink_to(CARRY_KEPT_BYTES);
             self.carry = line;
         }
-        self.skipping = false;
+        self.skipping = Skipping::No;
         self.fed += 1;
         self.line_start = self.fed;
     }
@@ -220,24 +245,27 @@ impl SseScanner {
     /// Takes a part of a line that is not finished.
     fn extend_line(&mut self, part: &[u8]) {
         self.fed += length(part);
-        if self.skipping {
+        if self.skipping != Skipping::No {
             return;
         }
         let first = self.carry.first().or(part.first()).copied();
-        if self.carry.len() + part.len() > carry_bytes_max(first) {
-            self.skip_line();
+        if self.carry.len() + part.len() > self.carry_bytes_max(first) {
+            self.skip_line(match first {
+                Some(b'd') => Skipping::TooLong,
+                _ => Skipping::NotRead,
+            });
             return;
         }
         self.carry.extend_from_slice(part);
         if !self.may_matter() {
-            self.skip_line();
+            self.skip_line(Skipping::NotRead);
             return;
         }
         self.done_at = self.done_at.take().or(self.done_mark(&self.carry));
     }
 
-    fn skip_line(&mut self) {
-        self.skipping = true;
+    fn skip_line(&mut self, why: Skipping) {
+        self.skipping = why;
         self.carry.clear();
         self.carry.shrink_to(CARRY_KEPT_BYTES);
     }
@@ -272,6 +300,7 @@ impl SseScanner {
             (Some(b'd'), StreamKind::Data) => {
                 self.done_at = self.done_mark(text);
                 if self.done_at.is_none() {
+                    self.give_line(text, sink);
                     let has_usage = read_data(text, sink);
                     self.usage = match self.usage {
                         UsageHold::Off => UsageHold::Off,
@@ -283,6 +312,27 @@ impl SseScanner {
             (Some(b'e'), StreamKind::NamedEvents) => self.read_event(text, sink),
             (None, _) if self.terminal == Terminal::Named => self.terminal = Terminal::Reached,
             _ => {}
+        }
+    }
+
+    fn give_line(&self, line: &[u8], sink: &mut impl FnMut(SseEvent<'_>)) {
+        let Some(line_bytes_max) = self.line_bytes_max else {
+            return;
+        };
+        match line.strip_prefix(DATA) {
+            Some(_) if line.len() > line_bytes_max => sink(SseEvent::LineLost),
+            Some(said) => sink(SseEvent::Line(said)),
+            None => {}
+        }
+    }
+
+    /// Most bytes kept of an unfinished line, by its first byte; one more than is read, for a CR.
+    fn carry_bytes_max(&self, first: Option<u8>) -> usize {
+        match first {
+            Some(b':') => COMMENT_BYTES_MAX + 1,
+            Some(b'd') => self.line_bytes_max.unwrap_or(DATA_LINE_BYTES_MAX) + 1,
+            Some(b'e') => EVENT.len() + 1 + EVENT_NAME_BYTES_MAX + 1,
+            _ => 1,
         }
     }
 
@@ -351,16 +401,6 @@ fn may_have_usage(json: &[u8]) -> bool {
             .and_then(|rest| rest.strip_prefix(b":"))
             .is_some_and(|value| value.trim_ascii_start().starts_with(b"{"))
     })
-}
-
-/// Most bytes kept of an unfinished line, by its first byte; one more than is read, for a CR.
-fn carry_bytes_max(first: Option<u8>) -> usize {
-    match first {
-        Some(b':') => COMMENT_BYTES_MAX + 1,
-        Some(b'd') => DATA_LINE_BYTES_MAX + 1,
-        Some(b'e') => EVENT.len() + 1 + EVENT_NAME_BYTES_MAX + 1,
-        _ => 1,
-    }
 }
 
 /// A length as a count of bytes fed.

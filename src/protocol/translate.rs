@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use self::rendering::{Rendering, error, translate};
 use crate::money::MicroUsd;
 
-/// A request as the service is asked: one chat completion, never a stream.
+/// A request as the service is asked: one chat completion, and no stream but for [`Rendering::goes_live`].
 #[derive(Debug)]
 pub struct Translated<T> {
     /// A chat completion's JSON body. It names `model` as the app did: aliases apply to it afterwards.

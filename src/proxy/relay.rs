@@ -32,7 +32,9 @@ pub async fn run(mut relay: Relay<'_>, reached: DispatchOutcome) -> bool {
     }
     let (answered, keep) = match reached {
         DispatchOutcome::Whole { head, body } => whole::whole(&mut relay, head, body).await,
-        DispatchOutcome::Flowing(flowing) if !relay.given.takes_flowing(flowing.event_stream) => {
+        DispatchOutcome::Flowing(flowing)
+            if !relay.given.takes_flowing(&flowing.answering.head) =>
+        {
             unfit(&mut relay, *flowing).await
         }
         DispatchOutcome::Flowing(flowing) => flow::flow(&mut relay, flowing).await,

@@ -39,7 +39,11 @@ def suite(tmp_path):
     return copy
 
 
-@pytest.mark.parametrize("base", ["v1", "agent/v1"])
+EXACT = '[streams]\nagent_receipts = "exact"\n'
+LIVE = f'{EXACT}translated = "live"\n'
+
+
+@pytest.mark.parametrize(("base", "config"), [("v1", EXACT), ("agent/v1", EXACT), ("v1", LIVE)])
 def test_every_test_over_http_passes(place, suite, base):
     arguments = [
         BUN, "run", "bin/compliance-test.ts", "--base-url", f"http://127.0.0.1:{place.port}/{base}",

@@ -4,6 +4,7 @@
 #![allow(clippy::type_complexity)]
 
 mod errors;
+mod live;
 mod repeats;
 
 use bursar::ledger::entry::State;

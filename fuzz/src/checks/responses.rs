@@ -3,13 +3,14 @@
 //! Promise: nothing panics, the same bytes give the same bytes, and what is given out is JSON. Every text and
 //! every call's arguments of a request that is translated are in the chat completion once, equal after
 //! unescaping; joining a stream's deltas gives the document's texts, escape by escape, and its last event the
-//! document.
+//! document. A stream of any lines that is given while it comes has events in their order and one end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bursar::money::MicroUsd;
 use bursar::protocol::translate::AnswerFacts;
+use bursar::protocol::translate::responses::live::Live;
 use bursar::protocol::translate::responses::memory::{Bounds, Item, Memory};
 use bursar::protocol::translate::responses::{Turn, answer, error, events, request};
 use serde_json::Value;
@@ -63,6 +64,39 @@ pub fn check(bytes: &[u8]) {
         assert_eq!(said(&sent), spoken(&asked), "a text or an argument changed");
     }
     answer(&translated.turn, answered);
+    live(Arc::new(translated.turn), answered);
+}
+
+/// Each line as what a data line of the service's stream says.
+fn live(turn: Arc<Turn>, answered: &[u8]) {
+    let mut live = Live::new(turn, FACTS.entry.to_owned(), FACTS.created_s);
+    let mut given = Vec::new();
+    for line in answered
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+    {
+        live.hear(line);
+        given.extend(live.events().unwrap_or_default());
+    }
+    let ending = live.ends(FACTS.cost);
+    given.extend(ending.events);
+    assert_eq!(live.events(), None, "something comes behind the end");
+    let events = stream(&given);
+    for (number, (_, members)) in events.iter().enumerate() {
+        assert_eq!(members["sequence_number"].get(), number.to_string());
+    }
+    let ends = [
+        "response.completed",
+        "response.incomplete",
+        "response.failed",
+    ];
+    let is_end = |kind: &str| ends.contains(&kind);
+    let (kind, last) = events.last().expect("a last event");
+    assert_eq!(events.iter().filter(|(kind, _)| is_end(kind)).count(), 1);
+    assert_eq!(kind == "response.failed", ending.document.is_none());
+    if let Some(document) = ending.document {
+        assert_eq!(last["response"].get().as_bytes(), document);
+    }
 }
 
 fn earlier(id: &str) -> Option<Arc<[Item]>> {

@@ -72,6 +72,7 @@ fn read(kind: StreamKind, chunks: &[&[u8]]) -> Reading {
                 }
                 SseEvent::Usage(usage) => OwnedEvent::Usage(format!("{usage:?}")),
                 SseEvent::Event(name) => OwnedEvent::Event(name.to_owned()),
+                SseEvent::Line(_) | SseEvent::LineLost => panic!("no line was asked for"),
             });
         });
         fed.extend_from_slice(chunk);

@@ -114,6 +114,8 @@ your own. The token is in a variable and never in an argument, which other users
 Anthropic's dialect it is `…/agent`, without `/v1`. What asks `/responses` or `/messages` is translated
 ([dialects.md](dialects.md)): its turn is asked whole, and its price is known before the first byte. A turn that is
 streamed as a chat completion on the agent lane has a price with `[streams] agent_receipts = "exact"` ([streams.md](streams.md)).
+For a program that shows text as it is written there is `[[app]] translated = "live"`, on `/responses`; then a connection that
+is cut inside an answer is another purchase when the program asks again, and agent turns carry no price. No client below needs it.
 
 **The model is `auto`.** Where a program insists on a name of its own, an alias in `[models]` maps it.
 

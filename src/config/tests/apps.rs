@@ -37,6 +37,7 @@ fn an_app_is_what_its_table_says() {
             request_floor_micro_usd = 30
             on_disconnect = "cancel"
             agent_receipts = "exact"
+            translated = "live"
             on_clarification = "error"
             [[app]]
             name = "other.team"
@@ -69,6 +70,7 @@ fn an_app_is_what_its_table_says() {
         request_floor: Some(MicroUsd::new(30)),
         on_disconnect: Some(OnDisconnect::Cancel),
         agent_receipts: Some(AgentReceipts::Exact),
+        translated: Some(TranslatedStreams::Live),
         on_clarification: OnClarification::Error,
         ..App::new("nightly")
     };
@@ -76,7 +78,7 @@ fn an_app_is_what_its_table_says() {
     let file = place.path("config.toml").display().to_string();
     assert_eq!(
         config.app_places,
-        [format!("{file}:14"), format!("{file}:25")]
+        [format!("{file}:14"), format!("{file}:26")]
     );
 
     // A command that only reads needs no right to the token.

@@ -33,6 +33,7 @@ fn run<'a>(kind: StreamKind, chunks: impl IntoIterator<Item = &'a [u8]>) -> Outc
                 SseEvent::Comment { name, value } => OwnedEvent::Comment(text(name), text(value)),
                 SseEvent::Usage(usage) => OwnedEvent::Usage(usage),
                 SseEvent::Event(name) => OwnedEvent::Event(name.to_owned()),
+                SseEvent::Line(_) | SseEvent::LineLost => panic!("no line was asked for"),
             });
         });
         fed += chunk.len();

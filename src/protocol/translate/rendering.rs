@@ -4,6 +4,9 @@
 //!
 //! Promise: as of [`super`].
 
+use std::sync::Arc;
+
+use super::responses::live::Live;
 use super::responses::memory::Given;
 use super::responses::request::Earlier;
 use super::{AnswerFacts, Translated, Unrendered, Untranslatable, messages, responses};
@@ -13,14 +16,28 @@ use crate::protocol::Dialect;
 #[derive(Debug)]
 pub struct Rendering {
     turn: Turn,
-    wants_stream: bool,
+    reads: Reads,
+}
+
+/// The form in which the app reads its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reads {
+    Document,
+    /// Made of a whole answer.
+    Events,
+    /// While the service's stream comes.
+    LiveEvents,
 }
 
 #[derive(Debug)]
 enum Turn {
-    Responses(responses::Turn),
+    Responses(Arc<responses::Turn>),
     Messages(messages::Turn),
 }
+
+/// What asks the service for a stream with its token counts.
+/// Assumed: the inference lane takes `stream_options` as OpenAI does; the interface lists it for the agent lane.
+const LIVE_MEMBERS: &[u8] = b",\"stream\":true,\"stream_options\":{\"include_usage\":true}}";
 
 /// Translates a request. `earlier`: what the app was given before, by id. `None`: the dialect is the service's
 /// own.
@@ -33,7 +50,10 @@ pub fn translate(
         Dialect::Chat | Dialect::Audio => None,
         Dialect::Responses => {
             let translated = responses::request::translate(body, earlier);
-            Some(translated.map(|translated| rendered(translated, Turn::Responses)))
+            Some(
+                translated
+                    .map(|translated| rendered(translated, |turn| Turn::Responses(Arc::new(turn)))),
+            )
         }
         Dialect::Messages => {
             let translated = messages::request::translate(body);
@@ -56,7 +76,10 @@ fn rendered<T>(of: Translated<T>, turn: impl FnOnce(T) -> Turn) -> Translated<Re
         body: of.body,
         turn: Rendering {
             turn: turn(of.turn),
-            wants_stream: of.wants_stream,
+            reads: match of.wants_stream {
+                true => Reads::Events,
+                false => Reads::Document,
+            },
         },
         wants_stream: of.wants_stream,
         dropped: of.dropped,
@@ -92,7 +115,32 @@ impl Rendering {
 
     /// The app reads events.
     pub fn wants_stream(&self) -> bool {
-        self.wants_stream
+        self.reads != Reads::Document
+    }
+
+    /// The service is asked for a stream, which is given while it comes. As it is where the app reads no events, or
+    /// its dialect begins with what is only known at the end.
+    pub fn goes_live(&mut self, body: &mut Vec<u8>) {
+        let can_be = matches!(self.turn, Turn::Responses(_)) && self.wants_stream();
+        if can_be && body.pop_if(|last| *last == b'}').is_some() {
+            body.extend_from_slice(LIVE_MEMBERS);
+            self.reads = Reads::LiveEvents;
+        }
+    }
+
+    /// It reads them while the service's stream comes.
+    pub fn is_live(&self) -> bool {
+        self.reads == Reads::LiveEvents
+    }
+
+    /// The answer while it comes. `entry` and `created_s` are those of [`AnswerFacts`].
+    pub fn live(&self, entry: String, created_s: u64) -> Option<Live> {
+        match &self.turn {
+            Turn::Responses(turn) if self.is_live() => {
+                Some(Live::new(Arc::clone(turn), entry, created_s))
+            }
+            Turn::Responses(_) | Turn::Messages(_) => None,
+        }
     }
 
     /// The service's whole answer as a document of the dialect.

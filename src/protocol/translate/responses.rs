@@ -7,6 +7,7 @@
 //! request::translate   the app's body      → a chat completion's body, and a Turn
 //! answer::translate    the service's body  → the Response document
 //! events::of           the document        → the event stream that says the same
+//! live::Live           the service's stream → that event stream while it comes
 //! memory               what was given out, for `previous_response_id` and `item_reference`
 //! error                a refusal or failure → the dialect's error body
 //! ```
@@ -19,6 +20,7 @@ pub mod error;
 pub mod events;
 mod items;
 mod json;
+pub mod live;
 pub mod memory;
 pub mod request;
 mod tools;

@@ -237,11 +237,11 @@ impl AnswerFlow {
                 // The bytes that were held went out, and the event is held now.
                 self.forward.wrote(self.purchase.as_deref(), true);
             }
-            (Outstanding::Settling, Event::Settled(in_place)) => {
-                // What was held comes first behind the outcome.
-                if let Some(PlannedStep::Give(held)) = self.plan.front_mut() {
-                    *held = in_place;
-                }
+            (Outstanding::Settling, Event::Settled(first)) => {
+                // What was held would come first behind the outcome.
+                let is_held = |step: &mut PlannedStep| matches!(step, PlannedStep::Give(_));
+                self.plan.pop_front_if(is_held);
+                self.give_first(Some(first));
             }
             (Outstanding::Settling, Event::Refused) => {
                 let last = PlannedStep::BreakOff(Code::LedgerUnavailable);

@@ -142,7 +142,7 @@ pub enum Event {
     Wrote(Written),
     /// The action was carried out.
     Did,
-    /// The outcome is written, and this goes out in place of what was held.
+    /// The outcome is written, and this goes out first, in place of what was held, if anything was.
     Settled(Bytes),
     /// A write failed, or what was to be kept was not.
     Lost(Loss),
@@ -230,7 +230,7 @@ impl AnswerEnd {
     }
 
     /// What the app learns of an answer that ended so.
-    pub(super) fn code(self) -> Code {
+    pub fn code(self) -> Code {
         match self {
             Self::Stopped(Stop::Shutdown) => Code::ShuttingDown,
             Self::Complete | Self::Broke(_) | Self::Stopped(_) => Code::UpstreamBroken,

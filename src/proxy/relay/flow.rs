@@ -110,7 +110,10 @@ pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answe
         (true, true) => (Content::coded(key.clone()), AnswerForm::Stream),
         (true, false) => {
             let has_comments = route.receipt == ReceiptFrom::HeadersAndComments;
-            let content = Content::events(key.clone(), kind, has_comments, relay.shows_cost);
+            let content = match relay.live() {
+                Some(live) => Content::live(key.clone(), has_comments, live),
+                None => Content::events(key.clone(), kind, has_comments, relay.shows_cost),
+            };
             let is_chat = kind == StreamKind::Data && is_metered;
             (
                 content,
@@ -402,6 +405,14 @@ impl Flow<'_, '_> {
 
     /// The connection breaks either way.
     async fn warn(&mut self, warning: Bytes) -> Event {
+        let warning = match self.content.is_live() {
+            false => warning,
+            // In its dialect the break was said behind the outcome, unless that failed.
+            true => match self.content.live_break(&Code::LedgerUnavailable.into()) {
+                Some(event) => event,
+                None => return Event::Did,
+            },
+        };
         match self.relay.app.downstream.write_chunk(warning).await {
             Ok(written) => Event::Wrote(written),
             Err(_) => Event::Lost(Loss::AppGone),
@@ -435,7 +446,22 @@ impl Flow<'_, '_> {
         {
             tracing::warn!(%error, "the amount of an eval run could not be recorded");
         }
+        self.behind_outcome(ending)
+    }
+
+    /// What goes out first behind the outcome, where that is not what was held.
+    fn behind_outcome(&mut self, ending: AnswerEnd) -> Event {
         let cost = self.relay.shown_cost();
+        if ending != AnswerEnd::Complete {
+            let event = self.content.live_break(&ending.code().into());
+            return event.map_or(Event::Did, Event::Settled);
+        }
+        if let Some(end) = self.content.live_end(cost, &self.relay.settings.key) {
+            if let Some(document) = &end.document {
+                self.relay.remember(self.status, document);
+            }
+            return Event::Settled(end.events);
+        }
         let priced = cost.and_then(|cost| self.content.with_cost(cost));
         priced.map_or(Event::Did, Event::Settled)
     }

@@ -41,8 +41,9 @@ pub async fn follow(
     given: &Given,
 ) -> Followed {
     let entry = follower.purchase().entry;
-    // Among named events there is none of ours.
-    let mut following = Following::new(answer != AnswerKind::NamedEvents);
+    // Among named events there is none of ours, and what breaks a translated stream is recorded with it.
+    let reads_errors = answer != AnswerKind::NamedEvents && !given.is_live();
+    let mut following = Following::new(reads_errors);
     let (mut status, mut stream) = (STATUS_LEFT, false);
     let mut as_events = false;
     let mut action = FollowAction::Wait;

@@ -2,20 +2,22 @@
 //! made of a whole agent turn (`[streams] agent_receipts = "exact"`: the interface names the price of
 //! whole turns only), the answer in the app's own dialect, or one of bursar's own making: a model of the list.
 //!
-//! Promise: what is made is made of a settled answer, before a byte goes out; an error stays the error that it
+//! Promise: what is made is made of a settled answer, before a byte goes out, but for what a live translation gives
+//! of a stream's text while it comes; an error stays the error that it
 //! is, with its status. No head goes out early: it would have to say 200 before that is known, and an
 //! error inside a stream is one that SDKs neither show as their own kind nor retry. A document is kept for a
 //! repeat as a document, and each app is given it in the form that it asks for.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use pingora::http::ResponseHeader;
 
 use crate::ledger::GivenAs;
 use crate::protocol::Dialect;
 use crate::protocol::body::as_event_stream;
 use crate::protocol::translate::models::NoModel;
+use crate::protocol::translate::responses::live::Live;
 use crate::protocol::translate::responses::memory;
 use crate::protocol::translate::{self, AnswerFacts, Rendering, Unrendered, audio, models};
 use crate::proxy::refuse::{Code, Refusal};
@@ -42,17 +44,47 @@ const BILLED_AGAIN: &str = "It was billed, and a repeat of the request runs and 
 // === impl Given ===
 
 impl Given {
-    /// The answer has to be whole before any of it is given.
+    /// A document has to be whole before any of it is given.
     pub fn is_remade(&self) -> bool {
         !matches!(self, Self::Served)
     }
 
+    /// It is translated while it comes.
+    pub fn is_live(&self) -> bool {
+        matches!(self, Self::Translated(rendering) if rendering.is_live())
+    }
+
+    /// What the service is asked to answer with. `None`: what the app asks for.
+    pub fn accepted(&self) -> Option<&'static str> {
+        match self {
+            Self::Served => None,
+            Self::Translated(_) if self.is_live() => Some("text/event-stream"),
+            Self::MadeStream | Self::Translated(_) | Self::Audio(_) | Self::Models(_) => {
+                Some("application/json")
+            }
+        }
+    }
+
     /// Whether this kind of answer is given as it flows.
-    pub fn takes_flowing(&self, is_event_stream: bool) -> bool {
+    pub fn takes_flowing(&self, head: &ResponseHeader) -> bool {
+        let is_event_stream = heads::is_event_stream(&head.headers);
         match self {
             Self::Served => true,
             Self::MadeStream => is_event_stream,
-            Self::Translated(_) | Self::Audio(_) | Self::Models(_) => false,
+            // In a coding that was not asked for it can only pass.
+            Self::Translated(_) => {
+                let is_read = is_event_stream && !heads::is_encoded(&head.headers);
+                is_read && self.is_live() && head.status.is_success()
+            }
+            Self::Audio(_) | Self::Models(_) => false,
+        }
+    }
+
+    /// An answer that is translated while it comes. `entry` and `created_s` are those of [`AnswerFacts`].
+    pub(super) fn live(&self, entry: String, created_s: u64) -> Option<Live> {
+        match self {
+            Self::Translated(rendering) => rendering.live(entry, created_s),
+            _ => None,
         }
     }
 
@@ -149,9 +181,9 @@ impl Given {
     }
 
     /// What the app's next request may refer to of a document.
-    pub(super) fn leaves(&self, head: &ResponseHeader, document: &[u8]) -> Option<memory::Given> {
+    pub(super) fn leaves(&self, status: StatusCode, document: &[u8]) -> Option<memory::Given> {
         match self {
-            Self::Translated(rendering) if head.status.is_success() => rendering.given(document),
+            Self::Translated(rendering) if status.is_success() => rendering.given(document),
             _ => None,
         }
     }

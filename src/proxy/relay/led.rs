@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderValue;
+use http::{HeaderValue, StatusCode};
 use pingora::http::ResponseHeader;
 
 use super::closed::Ends;
@@ -20,6 +20,7 @@ use crate::money::MicroUsd;
 use crate::protocol::body::AnswerPeek;
 use crate::protocol::names::{X_BURSAR_QUEUE_MS, X_SHOULD_RETRY};
 use crate::protocol::routes::ReceiptFrom;
+use crate::protocol::translate::responses::live::Live;
 use crate::proxy::client_watch::ClientWatch;
 use crate::proxy::dispatch::Dispatch;
 use crate::proxy::door::admit::Admitted;
@@ -161,6 +162,22 @@ impl Relay<'_> {
     /// What stands in the answer's `usage` as its cost. `None`: nothing does.
     pub(super) fn shown_cost(&self) -> Option<MicroUsd> {
         self.price.filter(|_| self.shows_cost)
+    }
+
+    /// The answer's translation while it comes. `None`: it passes as it is.
+    pub(super) fn live(&self) -> Option<Live> {
+        if !self.given.is_live() {
+            return None;
+        }
+        let entry = self.gateway.ledger.answer_id(self.entry_id);
+        self.given.live(entry, self.entry_id.unix_s())
+    }
+
+    /// Keeps for later requests what they may refer to of a document that the app is given.
+    pub(super) fn remember(&self, status: StatusCode, document: &[u8]) {
+        if let Some(leaves) = self.given.leaves(status, document) {
+            self.gateway.remembers(&self.declared.name, leaves);
+        }
     }
 
     /// How the answer stands with the app now, for the case that bursar dies before it is given.

@@ -93,9 +93,7 @@ pub(super) async fn whole(
         decoded if is_decoded => without_key(relay, decoded),
         body => body,
     };
-    if let Some(leaves) = relay.given.leaves(&answer, &body) {
-        relay.gateway.remembers(&relay.declared.name, leaves);
-    }
+    relay.remember(answer.status, &body);
     let stream = answer.status.is_success() && relay.given.is_stream(&answer.headers);
     // Also to a HEAD the length is that of what is made.
     if !bodyless || is_made {

@@ -11,7 +11,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use pingora::http::RequestHeader;
 
 use super::request::Request;
-use crate::config::{AgentReceipts, ModelList};
+use crate::config::{AgentReceipts, ModelList, TranslatedStreams};
 use crate::protocol::body::{RequestPeek, replace_model, without_stream};
 use crate::protocol::routes::BodyForm;
 use crate::protocol::translate::audio::{AudioRequest, Offer, Unsent, speech, transcription};
@@ -83,7 +83,10 @@ fn edited(
     let gateway = request.gateway;
     let earlier = |id: &str| gateway.given_earlier(&request.app.name, id);
     if let Some(translated) = translate(route.dialect(), body.bytes(), &earlier) {
-        let translated = translated.map_err(untranslatable)?;
+        let mut translated = translated.map_err(untranslatable)?;
+        if is_live(request) {
+            translated.turn.goes_live(&mut translated.body);
+        }
         let body = Bytes::from(translated.body);
         // What is referred to is sent as well.
         if u64::try_from(body.len()).is_ok_and(|bytes| bytes > BODY_BYTES_MAX) {
@@ -115,13 +118,7 @@ fn edited(
         shows_cost: request.app.cost_in_usage == Some(true) && is_chat && has_usage,
         ..with_alias(request, body.bytes(), peek)
     };
-    let agent_receipts = request
-        .app
-        .agent_receipts
-        .unwrap_or(request.settings.config.streams.agent_receipts);
-    let wants_price =
-        route.operation == Operation::AgentTurn && agent_receipts == AgentReceipts::Exact;
-    let whole = wants_price
+    let whole = wants_price(request)
         .then(|| without_stream(&prepared.body))
         .flatten();
     Ok(match whole {
@@ -132,6 +129,21 @@ fn edited(
         },
         None => prepared,
     })
+}
+
+/// An agent turn is asked for whole, for the service names no amount of its streams.
+fn wants_price(request: &Request<'_>) -> bool {
+    let of_app = request.app.agent_receipts;
+    let receipts = of_app.unwrap_or(request.settings.config.streams.agent_receipts);
+    let is_turn = request.admitted.route.operation == Operation::AgentTurn;
+    is_turn && receipts == AgentReceipts::Exact
+}
+
+/// A stream in another dialect is given while it comes.
+fn is_live(request: &Request<'_>) -> bool {
+    let of_app = request.app.translated;
+    let streams = of_app.unwrap_or(request.settings.config.streams.translated);
+    streams == TranslatedStreams::Live && !wants_price(request)
 }
 
 /// A request in OpenAI's form of speech. `None`: it is none.
@@ -245,14 +257,14 @@ fn with_alias(request: &Request<'_>, body: &Bytes, peek: RequestPeek) -> Prepare
 impl Prepared {
     /// The head that goes with the body: a request for a whole turn does not take events alone.
     pub fn head(&self, mut head: RequestHeader) -> Result<RequestHeader, HeadError> {
-        if self.given.is_remade() {
-            let json = HeaderValue::from_static("application/json");
-            head.insert_header(ACCEPT, json.clone())
+        if let Some(accepted) = self.given.accepted() {
+            head.insert_header(ACCEPT, HeaderValue::from_static(accepted))
                 .map_err(|_| HeadError)?;
-            if matches!(self.given, Given::Audio(_)) {
-                head.insert_header(CONTENT_TYPE, json)
-                    .map_err(|_| HeadError)?;
-            }
+        }
+        if matches!(self.given, Given::Audio(_)) {
+            let json = HeaderValue::from_static("application/json");
+            head.insert_header(CONTENT_TYPE, json)
+                .map_err(|_| HeadError)?;
         }
         Ok(head)
     }

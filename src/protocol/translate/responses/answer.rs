@@ -14,6 +14,7 @@ use super::json::{Object, Text, array, quote};
 use super::memory::{Given, Item};
 use super::tools::Form;
 use super::turn::{Phase, Reply, Turn};
+use crate::money::MicroUsd;
 use crate::protocol::translate::{AnswerFacts, Unrendered};
 
 /// The output while it is written.
@@ -68,7 +69,7 @@ pub fn translate(turn: &Turn, body: &[u8], facts: AnswerFacts<'_>) -> Result<Vec
 
     let created = completion.get("created");
     let created = created.and_then(|created| created.get().parse().ok());
-    let usage = usage(&completion, &facts);
+    let usage = usage(completion.get("usage"), facts.cost);
     let model = completion.get("model").and_then(Text::of).map(Text::json);
     let document = turn.document(&Reply {
         entry: facts.entry,
@@ -253,9 +254,8 @@ fn input(arguments: Text<'_>, is_whole: bool) -> Option<Cow<'_, str>> {
 }
 
 /// The service's token counts by the dialect's names, and the price.
-fn usage(completion: &Object<'_>, facts: &AnswerFacts<'_>) -> String {
-    let usage = completion.get("usage").map(RawValue::get);
-    let usage = usage.and_then(Object::read);
+pub(super) fn usage(usage: Option<&RawValue>, cost: Option<MicroUsd>) -> String {
+    let usage = usage.and_then(|usage| Object::read(usage.get()));
     let count = |object: Option<&Object<'_>>, name: &str| -> Option<u64> {
         object?.get(name)?.get().parse().ok()
     };
@@ -279,14 +279,14 @@ fn usage(completion: &Object<'_>, facts: &AnswerFacts<'_>) -> String {
         reasoning.unwrap_or(0),
         total.unwrap_or(0),
     );
-    if let Some(cost) = facts.cost {
+    if let Some(cost) = cost {
         json.push_str(&format!(",\"cost\":{}", cost.to_usd()));
     }
     json.push('}');
     json
 }
 
-fn unrendered(what: &str) -> Unrendered {
+pub(super) fn unrendered(what: &str) -> Unrendered {
     Unrendered::new(format!(
         "The service's answer cannot be given as a Response: {what}. It is billed as reported."
     ))

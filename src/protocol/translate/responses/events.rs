@@ -1,4 +1,5 @@
-//! A Response document as the event stream that would have led to it.
+//! A Response document as the event stream that would have led to it; [`super::live`] gives the beginning of one
+//! before the document is there.
 //!
 //! Promise: a pure function of the document, so a whole and a streamed repeat are one purchase. Joining the
 //! deltas gives the texts and arguments again, escape by escape; the last event holds the document itself. The
@@ -14,10 +15,22 @@ use crate::protocol::translate::Unrendered;
 const PIECE_BYTES: usize = 1024;
 
 /// The stream so far.
-struct Stream {
+#[derive(Debug, Default)]
+pub(super) struct Stream {
     out: String,
     /// Of the next event.
     sequence: u64,
+    text: LiveText,
+}
+
+/// The answer's text, which is the first part of its first item, before the document is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum LiveText {
+    /// It is given with the document.
+    #[default]
+    Unbegun,
+    /// It was given in deltas; what closes it comes with the document.
+    Given,
 }
 
 /// Where an event belongs.
@@ -37,23 +50,13 @@ pub fn of(document: &[u8]) -> Result<Vec<u8>, Unrendered> {
 fn events(document: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(document).ok()?;
     let response = Object::read(text)?;
-    let items = array(response.get("output")?)?;
-    let last = match response.get("status")?.get() {
-        "\"completed\"" => "response.completed",
-        "\"incomplete\"" => "response.incomplete",
-        "\"failed\"" => "response.failed",
-        _ => return None,
-    };
     let mut stream = Stream {
         out: String::with_capacity(document.len() * 4),
-        sequence: 0,
+        ..Stream::default()
     };
     stream.begin(&begun(&response));
-    for (place, item) in items.into_iter().enumerate() {
-        stream.item(item, place)?;
-    }
-    stream.response(last, text);
-    Some(stream.out.into_bytes())
+    stream.rest(&response, text)?;
+    Some(stream.take())
 }
 
 /// The document before anything was put out.
@@ -73,9 +76,73 @@ fn begun(response: &Object<'_>) -> String {
 // === impl Stream ===
 
 impl Stream {
-    fn begin(&mut self, response: &str) {
+    /// What was added since the last call.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out).into_bytes()
+    }
+
+    /// Begins with the document as it is before anything was put out.
+    pub fn begin(&mut self, response: &str) {
         self.response("response.created", response);
         self.response("response.in_progress", response);
+    }
+
+    /// A piece of the answer's text, a JSON string.
+    pub fn text_delta(&mut self, entry: &str, delta: &str) {
+        let id = format!("\"msg_{entry}\"");
+        let item = Place {
+            item_id: &id,
+            output_index: 0,
+            content_index: None,
+        };
+        let part = Place {
+            content_index: Some(0),
+            ..item
+        };
+        if self.text == LiveText::Unbegun {
+            self.text = LiveText::Given;
+            let message = format!(
+                "{{\"id\":{id},\"type\":\"message\",\"status\":\"in_progress\",\"role\":\"assistant\",\"content\":[]}}"
+            );
+            let whole = Place {
+                item_id: "",
+                ..item
+            };
+            self.event(
+                "response.output_item.added",
+                Some(whole),
+                &[("item", &message)],
+            );
+            let empty =
+                "{\"type\":\"output_text\",\"text\":\"\",\"annotations\":[],\"logprobs\":[]}";
+            self.event(
+                "response.content_part.added",
+                Some(part),
+                &[("part", empty)],
+            );
+        }
+        let members = [("delta", delta), ("logprobs", "[]")];
+        self.event("response.output_text.delta", Some(part), &members);
+    }
+
+    /// The end of an answer that is not given: its document.
+    pub fn fail(&mut self, document: &str) {
+        self.response("response.failed", document);
+    }
+
+    /// All that was not given yet, with the document itself. `None`: it is no document that ends a stream.
+    pub fn rest(&mut self, response: &Object<'_>, document: &str) -> Option<()> {
+        let last = match response.get("status")?.get() {
+            "\"completed\"" => "response.completed",
+            "\"incomplete\"" => "response.incomplete",
+            "\"failed\"" => "response.failed",
+            _ => return None,
+        };
+        for (place, item) in array(response.get("output")?)?.into_iter().enumerate() {
+            self.item(item, place)?;
+        }
+        self.response(last, document);
+        Some(())
     }
 
     fn response(&mut self, kind: &str, response: &str) {
@@ -129,11 +196,13 @@ impl Stream {
             .iter()
             .map(|(name, value)| format!("\"{name}\":{}", empty(name, value.get())));
         let added = format!("{{{}}}", added.collect::<Vec<_>>().join(","));
-        self.event(
-            "response.output_item.added",
-            Some(whole),
-            &[("item", &added)],
-        );
+        if self.text == LiveText::Unbegun {
+            self.event(
+                "response.output_item.added",
+                Some(whole),
+                &[("item", &added)],
+            );
+        }
         match item.get("type").and_then(Text::of)?.escaped() {
             "message" => {
                 let parts = item.get("content").and_then(array)?;
@@ -184,16 +253,26 @@ impl Stream {
             format!("\"{member}\":{value}")
         });
         let added = format!("{{{}}}", added.collect::<Vec<_>>().join(","));
-        self.event(
-            "response.content_part.added",
-            Some(place),
-            &[("part", &added)],
-        );
+        let given = std::mem::take(&mut self.text);
+        if given == LiveText::Unbegun {
+            self.event(
+                "response.content_part.added",
+                Some(place),
+                &[("part", &added)],
+            );
+        }
         match name {
             "text" => {
                 let logprobs = part.get("logprobs").map_or("[]", RawValue::get);
                 let done = [("text", text.json()), ("logprobs", logprobs)];
-                self.text(kind, place, text, &[("logprobs", "[]")], &done);
+                match given {
+                    LiveText::Given => {
+                        self.event("response.output_text.done", Some(place), &done);
+                    }
+                    LiveText::Unbegun => {
+                        self.text(kind, place, text, &[("logprobs", "[]")], &done);
+                    }
+                }
             }
             _ => self.text(kind, place, text, &[], &[(name, text.json())]),
         }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::json::quote;
 use super::memory::Item;
 use super::tools::Names;
 
@@ -22,9 +23,11 @@ pub(super) struct Asked {
 }
 
 /// How far an answer is, and how it ended.
-pub(super) enum Phase {
+pub(super) enum Phase<'a> {
+    InProgress,
     Completed,
     Incomplete { reason: &'static str },
+    Failed { code: &'a str, message: &'a str },
 }
 
 /// The members of the document that do not repeat the request.
@@ -32,7 +35,7 @@ pub(super) struct Reply<'a> {
     /// The entry's id.
     pub entry: &'a str,
     pub created_at: u64,
-    pub phase: Phase,
+    pub phase: Phase<'a>,
     /// As the service named it, a JSON string; where the app named none.
     pub model: Option<&'a str>,
     /// A JSON array.
@@ -90,7 +93,18 @@ impl Turn {
         out.push_str(",\"status\":\"");
         out.push_str(reply.phase.status());
         // When the answer was complete is not known: the service names one time, its own.
-        out.push_str("\",\"completed_at\":null,\"error\":null,\"incomplete_details\":");
+        out.push_str("\",\"completed_at\":null,\"error\":");
+        match &reply.phase {
+            Phase::Failed { code, message } => {
+                out.push_str("{\"code\":");
+                quote(&mut out, code);
+                out.push_str(",\"message\":");
+                quote(&mut out, message);
+                out.push('}');
+            }
+            _ => out.push_str("null"),
+        }
+        out.push_str(",\"incomplete_details\":");
         match &reply.phase {
             Phase::Incomplete { reason } => {
                 out.push_str("{\"reason\":\"");
@@ -128,11 +142,13 @@ impl fmt::Debug for Turn {
 
 // === impl Phase ===
 
-impl Phase {
+impl Phase<'_> {
     fn status(&self) -> &'static str {
         match self {
+            Self::InProgress => "in_progress",
             Self::Completed => "completed",
             Self::Incomplete { .. } => "incomplete",
+            Self::Failed { .. } => "failed",
         }
     }
 }

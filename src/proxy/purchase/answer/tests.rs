@@ -170,10 +170,19 @@ fn what_was_held_may_go_out_as_something_else_behind_the_outcome() {
     let mut answer = bench.answer(AnswerForm::Chat);
     play(&mut answer, Presence::Here, vec![piece(), OUT, end_mark()]);
     let priced = Event::Settled(Bytes::from_static(b"priced"));
-    let Action::Write { piece, .. } = answer.on(priced, &app(Presence::Here)) else {
-        panic!("what was held is given");
-    };
-    assert_eq!(piece, "priced");
+    let action = answer.on(priced, &app(Presence::Here));
+    assert!(matches!(action, Action::Write { piece, .. } if piece == "priced"));
+}
+
+#[test]
+fn what_says_that_a_stream_broke_goes_out_behind_the_outcome() {
+    let bench = Bench::new();
+    let mut answer = bench.answer(AnswerForm::Chat);
+    let failed = Event::Settled(Bytes::from_static(b"failed"));
+    let broke = read(Then::Broke(Cause::Reset));
+    let events = vec![piece(), OUT, broke, failed, OUT, Event::Did];
+    let said = play(&mut answer, Presence::Here, events);
+    assert_eq!(said[3..], ["write", "Leave(GivenUp)", "warn"]);
 }
 
 /// How a stream ends that was not settled, by what ended it, and whether its app had a part.

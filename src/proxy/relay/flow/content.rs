@@ -3,7 +3,8 @@
 //!
 //! Promise: what goes out is what came, without the organization's key (rule I9) and with what it cost, where the app
 //! asks for that; the bytes that may begin
-//! `data: [DONE]`, and the last chunk of a document, are held until they are asked for (rule I2).
+//! `data: [DONE]`, and the last chunk of a document, are held until they are asked for (rule I2). Of an answer that is
+//! translated while it comes goes out what [`Live`] makes of it, and its end when it is asked for.
 
 use bytes::Bytes;
 use memchr::memchr;
@@ -13,7 +14,9 @@ use crate::config::ApiKey;
 use crate::money::MicroUsd;
 use crate::protocol::body::{AnswerPeek, JsonFieldScanner, add_usage_cost};
 use crate::protocol::sse::{HoldBack, SseEvent, SseScanner, StreamKind};
+use crate::protocol::translate::responses::live::{HEARD_BYTES_MAX, Live};
 use crate::proxy::purchase::event::EndMark;
+use crate::proxy::refuse::Refusal;
 use crate::proxy::settings::Settings;
 use crate::proxy::settle::Gathered;
 
@@ -40,6 +43,19 @@ enum ContentForm {
         /// What was held when the end mark came, if it begins with a chunk that has `usage`.
         tail: Option<Bytes>,
     },
+    /// A stream that is given in another dialect.
+    Live {
+        scanner: SseScanner,
+        has_comments: bool,
+        live: Live,
+    },
+}
+
+/// What goes out behind the outcome of a stream that is translated while it comes.
+pub(super) struct LiveEnd {
+    pub events: Bytes,
+    /// The answer as a whole, where it is one.
+    pub document: Option<Vec<u8>>,
 }
 
 /// What became of bytes that came.
@@ -80,6 +96,19 @@ impl Content {
                 hold: HoldBack::new(),
                 has_comments,
                 tail: None,
+            },
+        )
+    }
+
+    /// A stream that `live` translates.
+    pub fn live(key: ApiKey, has_comments: bool, live: Live) -> Self {
+        let scanner = SseScanner::new(StreamKind::Data).giving_lines(HEARD_BYTES_MAX);
+        Self::of(
+            key,
+            ContentForm::Live {
+                scanner,
+                has_comments,
+                live,
             },
         )
     }
@@ -140,7 +169,7 @@ impl Content {
                         gathered.absorb_comment(settings, name, value);
                     }
                     SseEvent::Usage(usage) => gathered.usage = usage,
-                    SseEvent::Comment { .. } | SseEvent::Event(_) => {}
+                    _ => {}
                 });
                 let piece = hold.push(chunk, &scan);
                 let Some(bytes) = scanner.bytes_to_end_mark() else {
@@ -154,7 +183,58 @@ impl Content {
                 }
                 (piece, EndMark::Came { held })
             }
+            ContentForm::Live {
+                scanner,
+                has_comments,
+                live,
+            } => {
+                scanner.feed(&chunk, &mut |event| match event {
+                    SseEvent::Comment { name, value } if *has_comments => {
+                        gathered.absorb_comment(settings, name, value);
+                    }
+                    SseEvent::Usage(usage) => gathered.usage = usage,
+                    SseEvent::Line(line) => live.hear(line),
+                    SseEvent::LineLost => live.missed(),
+                    SseEvent::Comment { .. } | SseEvent::Event(_) => {}
+                });
+                let piece = live.events().map(Bytes::from);
+                let Some(bytes) = scanner.bytes_to_end_mark() else {
+                    return (piece, EndMark::None);
+                };
+                gathered.response_bytes = bytes;
+                (piece, EndMark::Came { held: None })
+            }
         }
+    }
+
+    /// The end of a stream that is translated while it comes, once it is settled at this cost, if that is shown.
+    /// `None`: it is no such stream.
+    pub fn live_end(&mut self, cost: Option<MicroUsd>, key: &ApiKey) -> Option<LiveEnd> {
+        let ContentForm::Live { live, .. } = &mut self.form else {
+            return None;
+        };
+        let ending = live.ends(cost);
+        // What was taken out of JSON has lost the escapes that may have hidden the key, and pieces are joined.
+        let without_key = |text: Vec<u8>| key.redacted(&text).unwrap_or(text);
+        Some(LiveEnd {
+            events: Bytes::from(without_key(ending.events)),
+            document: ending.document.map(without_key),
+        })
+    }
+
+    /// The event that says in its dialect why such a stream breaks. `None`: it is no such stream, or nothing of it was
+    /// given, or its end was.
+    pub fn live_break(&mut self, refusal: &Refusal) -> Option<Bytes> {
+        let ContentForm::Live { live, .. } = &mut self.form else {
+            return None;
+        };
+        let event = live.breaks(refusal.code.as_str(), &refusal.detail);
+        event.map(Bytes::from)
+    }
+
+    /// It is translated while it comes.
+    pub fn is_live(&self) -> bool {
+        matches!(self.form, ContentForm::Live { .. })
     }
 
     /// What was held when the end mark came, with what it cost. `None`: there is no `usage` in it that could take that.
@@ -175,7 +255,7 @@ impl Content {
     pub fn rest(&mut self) -> Vec<Bytes> {
         match &mut self.form {
             ContentForm::Document { last, .. } => last.take().into_iter().collect(),
-            ContentForm::Coded => Vec::new(),
+            ContentForm::Coded | ContentForm::Live { .. } => Vec::new(),
             ContentForm::Events { hold, .. } => hold.take().into_iter().collect(),
         }
     }
@@ -184,7 +264,7 @@ impl Content {
     pub fn peek(&self) -> Option<AnswerPeek> {
         match &self.form {
             ContentForm::Document { fields, .. } => Some(fields.peek()),
-            ContentForm::Coded | ContentForm::Events { .. } => None,
+            ContentForm::Coded | ContentForm::Events { .. } | ContentForm::Live { .. } => None,
         }
     }
 }
