@@ -33,7 +33,7 @@ pub use self::orders::{Frozen, OrderError, Orders, Raise};
 use self::orders::{OrdersVersion, Turn};
 pub use self::refused::{Reached, Refused};
 pub use self::rules::{Rules, Scope};
-pub use self::view::{CapView, CapsView, FrozenView, TodayView};
+pub use self::view::{CapView, CapsView, FrozenView, SessionCapsView, TodayView};
 pub use self::window::{Period, Window};
 use crate::clock::SharedClock;
 use crate::config::ALL_APPS;

@@ -87,6 +87,9 @@ pub struct AppDocument {
     pub cap_day_micro_usd: Option<MicroUsd>,
     pub cap_month_micro_usd: Option<MicroUsd>,
     pub request_floor_micro_usd: Option<MicroUsd>,
+    /// Of each of its sessions.
+    pub session_cap_micro_usd: Option<MicroUsd>,
+    pub session_requests_max: Option<u64>,
     /// Where the configuration has it: `config.toml:12`.
     pub declared: Option<String>,
     /// When it was added, and since when its token holds (RFC 3339).
@@ -277,6 +280,8 @@ impl AppDocument {
             cap_day_micro_usd: app.limits.day,
             cap_month_micro_usd: app.limits.month,
             request_floor_micro_usd: app.request_floor,
+            session_cap_micro_usd: app.session.cap,
+            session_requests_max: app.session.requests,
             declared,
             added,
             token_since,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::declared::Declared;
 use super::error::{APPS_MAX, AppsError};
-use crate::config::{App, DEFAULT_APP, Limits, NameError, TokenHash};
+use crate::config::{App, DEFAULT_APP, Limits, NameError, SessionLimits, TokenHash};
 use crate::ledger::state_dir::Directory;
 use crate::money::MicroUsd;
 
@@ -29,6 +29,10 @@ pub struct AppAdd {
     pub cap_month_micro_usd: Option<MicroUsd>,
     #[serde(default)]
     pub request_floor_micro_usd: Option<MicroUsd>,
+    #[serde(default)]
+    pub session_cap_micro_usd: Option<MicroUsd>,
+    #[serde(default)]
+    pub session_requests_max: Option<u64>,
 }
 
 /// What `bursar app set` asks for. What is not given stays as it is; `Some(None)` takes it away.
@@ -44,10 +48,14 @@ pub struct AppSet {
     pub cap_month_micro_usd: Given,
     #[serde(default, with = "given", skip_serializing_if = "Option::is_none")]
     pub request_floor_micro_usd: Given,
+    #[serde(default, with = "given", skip_serializing_if = "Option::is_none")]
+    pub session_cap_micro_usd: Given,
+    #[serde(default, with = "given", skip_serializing_if = "Option::is_none")]
+    pub session_requests_max: Given<u64>,
 }
 
 /// `None`: not given; `Some(None)`: none.
-pub type Given = Option<Option<MicroUsd>>;
+pub type Given<T = MicroUsd> = Option<Option<T>>;
 
 /// Everything in the file, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,6 +79,10 @@ pub struct StoredApp {
     cap_month_micro_usd: Option<MicroUsd>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     request_floor_micro_usd: Option<MicroUsd>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session_cap_micro_usd: Option<MicroUsd>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    session_requests_max: Option<u64>,
     pub added_ms: u64,
     pub token_ms: u64,
 }
@@ -188,6 +200,8 @@ impl Stored {
             cap_day_micro_usd: new.cap_day_micro_usd,
             cap_month_micro_usd: new.cap_month_micro_usd,
             request_floor_micro_usd: new.request_floor_micro_usd,
+            session_cap_micro_usd: new.session_cap_micro_usd,
+            session_requests_max: new.session_requests_max,
             added_ms: now_ms,
             token_ms: now_ms,
         };
@@ -222,9 +236,12 @@ impl Stored {
                 &mut app.request_floor_micro_usd,
                 asked.request_floor_micro_usd,
             ),
+            (&mut app.session_cap_micro_usd, asked.session_cap_micro_usd),
         ] {
             *value = given.unwrap_or(*value);
         }
+        let requests = &mut app.session_requests_max;
+        *requests = asked.session_requests_max.unwrap_or(*requests);
         reachable(app.limits())
     }
 
@@ -282,9 +299,14 @@ fn sum(apps: &[StoredApp]) -> serde_json::Result<String> {
 impl StoredApp {
     pub(super) fn app(&self) -> App {
         App {
+            token: Some(self.token),
             uids: self.uids.clone(),
             limits: self.limits(),
             request_floor: self.request_floor_micro_usd,
+            session: SessionLimits {
+                cap: self.session_cap_micro_usd,
+                requests: self.session_requests_max,
+            },
             ..App::new(self.name.as_str())
         }
     }
@@ -321,11 +343,16 @@ mod given {
 
     use super::Given;
 
-    pub fn serialize<S: Serializer>(given: &Given, to: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<T: Copy + Serialize, S: Serializer>(
+        given: &Given<T>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         given.flatten().serialize(to)
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Given, D::Error> {
+    pub fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Given<T>, D::Error> {
         Option::deserialize(from).map(Some)
     }
 }

@@ -582,16 +582,16 @@ impl Engine {
     pub fn view(&mut self, now_ms: u64) -> CapsView {
         self.roll(now_ms);
         let caps = self.caps.iter().map(|(key, cap)| {
-            let (scope, _) = key;
-            let (charge, under) = (self.counted(scope, cap), self.under(scope));
+            let (charge, under) = (self.counted(&key.0, cap), self.under(&key.0));
             let refusals = self.refusals.get(key).copied().unwrap_or(0);
-            cap_view(key, cap, charge, under, self.dearest(scope), refusals)
+            cap_view(key, cap, charge, under, self.dearest(&key.0), refusals)
         });
         CapsView {
             time_zone: self.rules.zone.iana_name().map(str::to_owned),
             caps: caps.collect(),
             frozen: FrozenView::list(&self.orders),
             waiting: self.lines.waiting(),
+            sessions: self.sessions().views(),
         }
     }
 }

@@ -121,6 +121,12 @@ impl Rules {
         (!limits.is_empty()).then_some(limits)
     }
 
+    /// The apps whose sessions have limits.
+    pub fn sessions(&self) -> impl Iterator<Item = (&Arc<str>, SessionLimits)> {
+        let apps = self.apps.iter().map(|(app, of)| (app, of.session));
+        apps.filter(|(_, limits)| !limits.is_empty())
+    }
+
     /// Nothing has a limit.
     pub fn are_none(&self) -> bool {
         let mut apps = self.apps.values();

@@ -59,6 +59,32 @@ pub struct CapsView {
     pub frozen: Vec<FrozenView>,
     /// Requests that wait for room below a cap.
     pub waiting: usize,
+    /// Of each app whose sessions have a limit.
+    #[serde(default)]
+    pub sessions: Vec<SessionCapsView>,
+}
+
+/// The limits of one app's sessions, and how near to them its sessions are. Which sessions those are says
+/// `bursar spend --by session`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionCapsView {
+    pub app: String,
+    /// `None`: a session may cost anything.
+    #[serde(rename = "session_cap_micro_usd")]
+    pub cap: Option<MicroUsd>,
+    /// `None`: a session may make any number of requests.
+    #[serde(rename = "session_requests_max")]
+    pub requests_max: Option<u64>,
+    /// Sessions that are summed; those that came when there were too many count as one.
+    pub sessions: usize,
+    pub has_overflow: bool,
+    /// Sessions that may not buy any more.
+    pub reached: usize,
+    /// The most that one session was billed.
+    #[serde(rename = "most_spent_micro_usd")]
+    pub most_spent: MicroUsdSum,
+    /// The most requests of one session.
+    pub most_requests: u64,
 }
 
 /// The day of the caps so far, of one app or of all.

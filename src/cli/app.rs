@@ -62,6 +62,12 @@ struct AddArgs {
     /// Least expected cost of one of its requests, in place of [caps] request_floor_micro_usd
     #[arg(long, value_name = "USD", value_parser = usd, allow_negative_numbers = true)]
     request_floor_usd: Option<MicroUsd>,
+    /// Most that each of its sessions may spend: a loop stops there
+    #[arg(long, value_name = "USD", value_parser = usd, allow_negative_numbers = true)]
+    session_cap_usd: Option<MicroUsd>,
+    /// Most requests of each of its sessions
+    #[arg(long, value_name = "N")]
+    session_requests_max: Option<u64>,
     #[command(flatten)]
     place: PlaceArgs,
 }
@@ -82,6 +88,12 @@ struct SetArgs {
     /// Least expected cost of one of its requests; none: that of [caps]
     #[arg(long, value_name = "USD|none", value_parser = amount, allow_negative_numbers = true)]
     request_floor_usd: Option<Amount>,
+    /// Most that each of its sessions may spend; none: no cap
+    #[arg(long, value_name = "USD|none", value_parser = amount, allow_negative_numbers = true)]
+    session_cap_usd: Option<Amount>,
+    /// Most requests of each of its sessions; none: any number
+    #[arg(long, value_name = "N|none", value_parser = number)]
+    session_requests_max: Option<Number>,
     #[command(flatten)]
     place: PlaceArgs,
 }
@@ -89,6 +101,10 @@ struct SetArgs {
 /// An amount, or none.
 #[derive(Clone, Copy, Debug)]
 struct Amount(Option<MicroUsd>);
+
+/// A number, or none.
+#[derive(Clone, Copy, Debug)]
+struct Number(Option<u64>);
 
 #[derive(Debug, clap::Args)]
 struct NameArgs {
@@ -133,6 +149,8 @@ fn add(args: &AddArgs) -> Result<(), CliError> {
         cap_day_micro_usd: args.cap_day_usd,
         cap_month_micro_usd: args.cap_month_usd,
         request_floor_micro_usd: args.request_floor_usd,
+        session_cap_micro_usd: args.session_cap_usd,
+        session_requests_max: args.session_requests_max,
     };
     let document: NewToken = args.place.change("/api/apps/add", &new, |apps, place| {
         let was_anonymous = apps.table()?.is_anonymous_allowed();
@@ -166,6 +184,8 @@ fn set(args: &SetArgs) -> Result<(), CliError> {
         cap_day_micro_usd: given(args.cap_day_usd),
         cap_month_micro_usd: given(args.cap_month_usd),
         request_floor_micro_usd: given(args.request_floor_usd),
+        session_cap_micro_usd: given(args.session_cap_usd),
+        session_requests_max: args.session_requests_max.map(|Number(number)| number),
     };
     let nothing = AppSet {
         name: args.name.clone(),
@@ -173,7 +193,8 @@ fn set(args: &SetArgs) -> Result<(), CliError> {
     };
     if asked == nothing {
         return Err(CliError::usage(
-            "nothing to set: give --cap-hour-usd, --cap-day-usd, --cap-month-usd or --request-floor-usd",
+            "nothing to set: give --cap-hour-usd, --cap-day-usd, --cap-month-usd, --request-floor-usd, \
+             --session-cap-usd or --session-requests-max",
         ));
     }
     let document: Option<AppDocument> = args.place.change("/api/apps/set", &asked, |apps, _| {
@@ -246,7 +267,7 @@ fn show(args: &ListArgs) -> Result<(), CliError> {
 }
 
 /// The columns of comma-separated values.
-const COLUMNS: [&str; 10] = [
+const COLUMNS: [&str; 12] = [
     "name",
     "token",
     "uids",
@@ -254,6 +275,8 @@ const COLUMNS: [&str; 10] = [
     "cap_day_micro_usd",
     "cap_month_micro_usd",
     "request_floor_micro_usd",
+    "session_cap_micro_usd",
+    "session_requests_max",
     "declared",
     "added",
     "token_since",
@@ -261,7 +284,7 @@ const COLUMNS: [&str; 10] = [
 
 /// The apps for people, one a line.
 fn rows(known: &[AppDocument]) -> TextTable {
-    let mut table = TextTable::new("app|token|users|>hour|>day|>month|~from|>~floor");
+    let mut table = TextTable::new("app|token|users|>hour|>day|>month|~from|>~floor|>~session");
     for app in known {
         let amount = |amount: Option<MicroUsd>| {
             amount.map_or_else(|| "-".to_owned(), |amount| amount.to_string())
@@ -283,6 +306,7 @@ fn rows(known: &[AppDocument]) -> TextTable {
             amount(app.cap_month_micro_usd),
             from,
             amount(app.request_floor_micro_usd),
+            amount(app.session_cap_micro_usd),
         ]);
     }
     table
@@ -362,5 +386,15 @@ fn amount(text: &str) -> Result<Amount, String> {
         text => usd(text)
             .map(|amount| Amount(Some(amount)))
             .map_err(|why| format!("{why}; or none")),
+    }
+}
+
+fn number(text: &str) -> Result<Number, String> {
+    match text {
+        "none" => Ok(Number(None)),
+        text => text
+            .parse()
+            .map(|number| Number(Some(number)))
+            .map_err(|_| "a whole number, or none".to_owned()),
     }
 }

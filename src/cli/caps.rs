@@ -25,7 +25,7 @@ use crate::admin::change::{NoticeSent, TryNotice};
 use crate::admin::orders::RaiseOrder;
 use crate::apps::{self, Declared, rules_of};
 use crate::calendar;
-use crate::caps::{CapView, CapsView, Orders, Period, Rules};
+use crate::caps::{CapView, CapsView, Orders, Period, Rules, SessionCapsView};
 use crate::clock::SystemClock;
 use crate::config::ALL_APPS;
 use crate::money::MicroUsd;
@@ -294,9 +294,9 @@ fn report(view: &CapsView, look: &Look) -> String {
         ];
         table.row_in(ink, cells);
     }
-    if table.is_empty() {
+    if table.is_empty() && view.sessions.is_empty() {
         lines.push("There is no cap. See [caps] and [[app]] in the configuration.".to_owned());
-    } else {
+    } else if !table.is_empty() {
         lines.push(table.laid_out(look));
         let raised = view.caps.iter().filter(|cap| cap.limit != cap.configured);
         lines.extend(raised.map(|cap| {
@@ -309,6 +309,11 @@ fn report(view: &CapsView, look: &Look) -> String {
         }));
         lines.extend(WORST_CASE.map(|line| look.wrapped(line, 0)));
     }
+    lines.extend(
+        view.sessions
+            .iter()
+            .map(|of| look.wrapped(&of_sessions(of), 0)),
+    );
     if view.waiting > 0 {
         lines.push(format!(
             "{} for room below a cap.",
@@ -316,6 +321,33 @@ fn report(view: &CapsView, look: &Look) -> String {
         ));
     }
     lines.join("\n")
+}
+
+/// The limits of an app's sessions, and how near to them they are.
+fn of_sessions(of: &SessionCapsView) -> String {
+    let limits = [
+        of.cap.map(|cap| format!("{cap}")),
+        of.requests_max.map(requests),
+    ];
+    let limits: Vec<String> = limits.into_iter().flatten().collect();
+    let known = match of.has_overflow {
+        false => counted(of.sessions, "session", "sessions"),
+        true => format!("{} sessions and an overflow", of.sessions.saturating_sub(1)),
+    };
+    format!(
+        "each session of {}: at most {}; {known} so far, the dearest {}, the longest {}; {} at the limit. \
+         `bursar spend --by session` lists them.",
+        shown(&of.app),
+        limits.join(" and "),
+        of.most_spent,
+        requests(of.most_requests),
+        of.reached,
+    )
+}
+
+fn requests(count: u64) -> String {
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    counted(count, "request", "requests")
 }
 
 const WORST_CASE: [&str; 2] = [

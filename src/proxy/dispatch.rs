@@ -14,11 +14,12 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method, StatusCode};
 use pingora::http::ResponseHeader;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 
 use self::place::UpstreamPlace;
 use self::words::{attempt_result, refusal_of, so_far};
 use super::client_watch::{ClientWatch, Cut};
-use super::gateway::Gateway;
+use super::gateway::{Gateway, LARGE_ANSWERS_MIB};
 use super::limits::guard::SpendGuard;
 use super::limits::queue::{Priority, Unserved};
 use super::limits::waiters::WaiterGuard;
@@ -55,6 +56,8 @@ pub struct Dispatch<'a> {
     pub place: UpstreamPlace,
     /// Waits for places, together.
     pub queued: Duration,
+    /// Memory for an answer that is read whole and is large, until it is given.
+    pub answer_room: Option<OwnedSemaphorePermit>,
     pub app: Arc<str>,
     /// `None` for what costs nothing.
     pub guard: Option<SpendGuard>,
@@ -196,6 +199,7 @@ impl Dispatch<'_> {
         };
         self.first_byte_at = None;
         self.unreached = None;
+        self.answer_room = None;
         let settings = Arc::clone(&app.settings);
         self.place.sends();
         let attempt = pin!(async {
@@ -261,9 +265,22 @@ impl Dispatch<'_> {
         let mut unread_since = UnreadSince::default();
         let limit = self.outgoing.read_timeout;
         loop {
-            let read = app.attend(pin!(answering.next_chunk())).await;
+            let wants_room = body.len() > WHOLE_BYTES_MAX && self.answer_room.is_none();
+            let room = wants_room.then(|| self.room_for(&answering.head));
+            let reads = async {
+                // Without memory nothing is read: the service waits with the rest.
+                let room = match room {
+                    Some(room) => room.await.ok(),
+                    None => None,
+                };
+                (room, answering.next_chunk().await)
+            };
+            let read = app.attend(pin!(reads)).await;
             let chunk = match read {
-                Ok(chunk) => chunk,
+                Ok((room, chunk)) => {
+                    self.answer_room = self.answer_room.take().or(room);
+                    chunk
+                }
                 Err(Cut) => {
                     let head = Some(&answering.head);
                     self.record(clock, AttemptEnd::Broken, head, Some("shutdown"));
@@ -299,6 +316,27 @@ impl Dispatch<'_> {
                 Err(BodyBroke(cause)) => return self.broke(clock, &answering.head, cause),
             }
         }
+    }
+
+    /// Memory for a large answer that is read whole: all of it at once, for half of it would wait for the other.
+    fn room_for(
+        &self,
+        head: &ResponseHeader,
+    ) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + use<> {
+        let Outgoing {
+            whole_bytes_max,
+            whole_copies,
+            ..
+        } = self.outgoing;
+        let announced = heads::content_length(&head.headers);
+        let announced = announced.and_then(|length| usize::try_from(length).ok());
+        let mib = announced
+            .map_or(*whole_bytes_max, |length| length.min(*whole_bytes_max))
+            .saturating_mul(*whole_copies)
+            .div_ceil(1024 * 1024)
+            .min(LARGE_ANSWERS_MIB);
+        let room = Arc::clone(&self.gateway.large_answers);
+        room.acquire_many_owned(u32::try_from(mib).unwrap_or(u32::MAX))
     }
 
     /// A 2xx answer that did not come whole.

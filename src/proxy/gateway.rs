@@ -28,7 +28,7 @@ use super::upstream::trust::Authorities;
 use crate::apps::Apps;
 use crate::caps::Caps;
 use crate::clock::SharedClock;
-use crate::config::Config;
+use crate::config::{App, Config, TokenHash};
 use crate::ledger::undelivered::Delivery;
 use crate::ledger::{Ledger, LedgerError};
 use crate::places::Places;
@@ -65,6 +65,8 @@ pub struct Gateway {
     pub(super) turn_aways: Arc<Semaphore>,
     pub(super) waiters: Waiters,
     pub(super) drains: Arc<Semaphore>,
+    /// Memory for answers that are read whole and are large, in MiB.
+    pub(super) large_answers: Arc<Semaphore>,
     pub(super) queue: Arc<Queue>,
     pub(super) breaker: Arc<Breaker>,
     pub(super) life: Arc<Life>,
@@ -72,6 +74,9 @@ pub struct Gateway {
 
 /// "bounded: 120 s, 16 MiB, 64 at once".
 const DRAINS_MAX: usize = 64;
+
+/// Of answers above 1 MiB that are read whole to be made into something else, with what is made of them.
+pub(super) const LARGE_ANSWERS_MIB: usize = 256;
 
 /// What was given out, and whether a task frees what is too old of it.
 struct GivenOut {
@@ -86,6 +91,13 @@ const SWEEP_EVERY: Duration = Duration::from_mins(1);
 /// the answers of its last two seconds were not delivered, and of none before, nor of those that half a
 /// second without work followed.
 const SLOW_WRITE: Duration = Duration::from_millis(250);
+
+/// Whose answers may be referred to: an app that was added anew under an old name, or whose token was replaced, finds
+/// nothing of what was given before.
+fn owner(app: &App) -> String {
+    let token = app.token.map(TokenHash::to_hex).unwrap_or_default();
+    format!("{} {token}", app.name)
+}
 
 // === impl Gateway ===
 
@@ -128,6 +140,7 @@ impl Gateway {
             turn_aways: Arc::new(Semaphore::new(TURN_AWAYS_MAX)),
             waiters: Waiters::beside(parts.connections_max),
             drains: Arc::new(Semaphore::new(DRAINS_MAX)),
+            large_answers: Arc::new(Semaphore::new(LARGE_ANSWERS_MIB)),
             life: Life::new(),
         })
     }
@@ -225,16 +238,16 @@ impl Gateway {
     }
 
     /// What an app was given under this id, of a response or of an item.
-    pub(super) fn given_earlier(&self, app: &str, id: &str) -> Option<Arc<[Item]>> {
+    pub(super) fn given_earlier(&self, app: &App, id: &str) -> Option<Arc<[Item]>> {
         let now = self.clock.monotonic();
-        self.given_out.lock().memory.find(app, id, now)
+        self.given_out.lock().memory.find(&owner(app), id, now)
     }
 
     /// Keeps what an app's next request may refer to.
-    pub(super) fn remembers(self: &Arc<Self>, app: &str, given: Given) {
+    pub(super) fn remembers(self: &Arc<Self>, app: &App, given: Given) {
         let now = self.clock.monotonic();
         let mut given_out = self.given_out.lock();
-        given_out.memory.keep(app, given, now);
+        given_out.memory.keep(&owner(app), given, now);
         if !std::mem::replace(&mut given_out.is_swept, true) {
             tokio::spawn(Self::sweep(Arc::downgrade(self)));
         }

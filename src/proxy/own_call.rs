@@ -114,6 +114,7 @@ async fn ask(
         fresh_connection: false,
         read_timeout: CALL_MAX,
         whole_bytes_max: WHOLE_BYTES_MAX,
+        whole_copies: 1,
     };
     let called = timeout(CALL_MAX, call(settings, &outgoing)).await;
     called.unwrap_or((AttemptEnd::NoHead, Err(OwnCallError::TooSlow)))

@@ -297,6 +297,7 @@ async fn exchange(
         };
     };
     let whole_bytes_max = prepared.whole_bytes_max();
+    let whole_copies = prepared.whole_copies();
     let outgoing = Outgoing {
         header,
         authorization: request.settings.key.header_value(),
@@ -306,6 +307,7 @@ async fn exchange(
         fresh_connection: !route.retry.no_head,
         read_timeout: request.settings.config.upstream.read_timeout,
         whole_bytes_max,
+        whole_copies,
     };
     let bounds = Bounds {
         backoff: Backoff::of(&request.settings.config.retry),
@@ -327,6 +329,7 @@ async fn exchange(
             route.is_metered(),
         ),
         queued: going.queued,
+        answer_room: None,
         app: Arc::clone(&request.app.name),
         guard: (route.costs != Costs::Nothing).then(|| request.guard()),
         unreached: None,

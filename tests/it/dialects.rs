@@ -5,6 +5,7 @@
 
 mod errors;
 mod live;
+mod memory;
 mod repeats;
 
 use bursar::ledger::entry::State;

@@ -13,6 +13,7 @@ use super::counts::Counts;
 use super::flight::{Ask, Flight};
 use super::room::{Room, Share, Under, sum};
 use crate::caps::refused::Refused;
+use crate::caps::view::SessionCapsView;
 use crate::config::SessionLimits;
 use crate::ledger::marks::{Session, SessionHash};
 use crate::ledger::totals::MicroUsdSum;
@@ -46,6 +47,13 @@ struct Limited<'a> {
 fn session_of(ask: &Ask) -> Option<(&Arc<str>, Session)> {
     let session = ask.session.filter(|_| ask.repeats.is_none())?;
     Some((&ask.app, session))
+}
+
+/// Nothing more may be bought.
+fn is_reached(limits: SessionLimits, counted: SessionSum) -> bool {
+    let is_spent = |cap: MicroUsd| sum(counted.charge) >= u128::from(cap.get());
+    let is_used_up = |most: u64| counted.requests >= most;
+    limits.cap.is_some_and(is_spent) || limits.requests.is_some_and(is_used_up)
 }
 
 fn key_of(ask: &Ask) -> Option<(Arc<str>, SessionHash)> {
@@ -136,6 +144,32 @@ impl Sessions<'_> {
         })
     }
 
+    /// The limits of each app's sessions, and how near to them they are.
+    pub fn views(&self) -> Vec<SessionCapsView> {
+        let limited = self.counts.rules.sessions();
+        let view = limited.map(|(app, limits)| {
+            let mut view = SessionCapsView {
+                app: app.to_string(),
+                cap: limits.cap,
+                requests_max: limits.requests,
+                sessions: 0,
+                has_overflow: false,
+                reached: 0,
+                most_spent: MicroUsdSum::default(),
+                most_requests: 0,
+            };
+            for (at, sum) in self.counts.usage.sessions.of(app) {
+                view.sessions += 1;
+                view.has_overflow |= at == SessionAt::Overflow;
+                view.reached += usize::from(is_reached(limits, sum));
+                view.most_spent = view.most_spent.max(sum.charge.billed);
+                view.most_requests = view.most_requests.max(sum.requests);
+            }
+            view
+        });
+        view.collect()
+    }
+
     /// The words for an ask that waited too long for others of its session. `None`: it has no limit.
     pub fn late(&self, ask: &Ask, seconds: u64) -> Option<Refused> {
         let (app, session) = session_of(ask)?;
@@ -185,12 +219,7 @@ impl Sessions<'_> {
 
 impl Limited<'_> {
     fn is_reached(&self, counted: SessionSum) -> bool {
-        let is_spent = |cap: MicroUsd| sum(counted.charge) >= u128::from(cap.get());
-        self.limits.cap.is_some_and(is_spent)
-            || self
-                .limits
-                .requests
-                .is_some_and(|most| counted.requests >= most)
+        is_reached(self.limits, counted)
     }
 
     fn refusal(&self, counted: SessionSum) -> Refused {

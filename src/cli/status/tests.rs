@@ -19,12 +19,7 @@ fn screen(daemon: Option<StatusDocument>) -> StatusScreen {
     StatusScreen {
         daemon,
         today: SpendDocument::new(&asked, crate::ledger::query::Spend::default()),
-        caps: CapsView {
-            time_zone: None,
-            caps: Vec::new(),
-            frozen: Vec::new(),
-            waiting: 0,
-        },
+        caps: CapsView::default(),
     }
 }
 

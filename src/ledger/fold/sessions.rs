@@ -69,6 +69,12 @@ impl SessionSums {
         sessions.get(&SessionAt::Named(session)).copied()
     }
 
+    /// The sums of each session of an app.
+    pub fn of(&self, app: &str) -> impl Iterator<Item = (SessionAt, SessionSum)> {
+        let sessions = self.0.get(app).into_iter().flatten();
+        sessions.map(|(at, sum)| (*at, *sum))
+    }
+
     /// The apps that have sessions.
     pub fn apps(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(|app| &**app)

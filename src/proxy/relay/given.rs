@@ -65,6 +65,16 @@ impl Given {
         }
     }
 
+    /// How often the answer stands in memory when it is given. The events of a Response have a text five times.
+    pub fn copies(&self) -> usize {
+        match self {
+            Self::Served => 1,
+            Self::Translated(rendering) if rendering.wants_stream() => 7,
+            Self::MadeStream => 3,
+            Self::Translated(_) | Self::Audio(_) | Self::Models(_) => 2,
+        }
+    }
+
     /// Whether this kind of answer is given as it flows.
     pub fn takes_flowing(&self, head: &ResponseHeader) -> bool {
         let is_event_stream = heads::is_event_stream(&head.headers);

@@ -176,7 +176,7 @@ impl Relay<'_> {
     /// Keeps for later requests what they may refer to of a document that the app is given.
     pub(super) fn remember(&self, status: StatusCode, document: &[u8]) {
         if let Some(leaves) = self.given.leaves(status, document) {
-            self.gateway.remembers(&self.declared.name, leaves);
+            self.gateway.remembers(&self.declared, leaves);
         }
     }
 

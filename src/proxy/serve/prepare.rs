@@ -81,7 +81,7 @@ fn edited(
         });
     }
     let gateway = request.gateway;
-    let earlier = |id: &str| gateway.given_earlier(&request.app.name, id);
+    let earlier = |id: &str| gateway.given_earlier(&request.app, id);
     if let Some(translated) = translate(route.dialect(), body.bytes(), &earlier) {
         let mut translated = translated.map_err(untranslatable)?;
         if is_live(request) {
@@ -267,6 +267,11 @@ impl Prepared {
                 .map_err(|_| HeadError)?;
         }
         Ok(head)
+    }
+
+    /// How often an answer that is read whole stands in memory when it is given: as it came, and in what is made of it.
+    pub fn whole_copies(&self) -> usize {
+        self.given.copies()
     }
 
     /// An answer that is not a stream is read whole up to this size. One that is to become something else

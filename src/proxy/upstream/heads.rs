@@ -112,7 +112,7 @@ pub fn answer_head(
     Ok(ResponseHeader::from(head))
 }
 
-fn content_length(headers: &HeaderMap) -> Option<u64> {
+pub fn content_length(headers: &HeaderMap) -> Option<u64> {
     let first = headers.get(CONTENT_LENGTH)?.to_str().ok()?;
     first.split(',').next()?.trim().parse().ok()
 }

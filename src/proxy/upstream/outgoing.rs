@@ -37,6 +37,8 @@ pub struct Outgoing {
     pub read_timeout: Duration,
     /// An answer that is not a stream is read whole up to this size.
     pub whole_bytes_max: usize,
+    /// How often it stands in memory then.
+    pub whole_copies: usize,
 }
 
 /// How long a service may take nothing more of a request.

@@ -111,3 +111,35 @@ async fn sums_of_an_app_stay_when_it_is_removed_and_after_a_restart() {
     );
     assert_eq!(ask(&bursar, &one, &chat("hi")).await.status, 401);
 }
+
+#[tokio::test]
+async fn an_app_that_is_added_anew_finds_nothing_of_what_its_name_was_given() {
+    let answer = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"a secret"},"finish_reason":"stop"}]}"#;
+    let answer = Step::Answer(crate::support::origin::json(200, &[], answer));
+    let origin = Origin::always(answer).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let first = add(&bursar, "nightly");
+    let path = "/v1/responses";
+    let turn = |token: &str, body: &serde_json::Value| {
+        request(
+            "POST",
+            path,
+            &[("Authorization", &bearer(token))],
+            &body.to_string(),
+        )
+    };
+    let mut app = bursar.connect().await;
+    let begin = serde_json::json!({"model": "auto", "input": "hi"});
+    app.send(turn(&first, &begin)).await;
+    let id = app.answer().await.json()["id"].clone();
+    let refers = serde_json::json!({"model": "auto", "input": "and?", "previous_response_id": id});
+
+    bursar.apps.remove("nightly").expect("it is there");
+    let second = add(&bursar, "nightly");
+    let mut app = bursar.connect().await;
+    app.send(turn(&second, &refers)).await;
+    let refused = app.answer().await;
+
+    assert_eq!(refused.code(), Some("untranslatable"), "{}", refused.text());
+    assert_eq!(origin.received().len(), 1, "nothing was sent");
+}

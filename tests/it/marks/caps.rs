@@ -117,5 +117,16 @@ async fn a_loop_is_stopped_by_number_over_kills_and_one_that_was_killed_counts()
     daemon.kill().await;
     let daemon = start(&sandbox, &state, &file).await;
     assert_eq!(loop_on(&daemon, 99, 100).await, Some(99));
+    let caps = daemon.admin_page("/api/caps").await.json();
+    let of_sessions = &caps["sessions"][0];
+    assert_eq!(of_sessions["app"], "default", "{caps}");
+    assert_eq!(of_sessions["session_requests_max"], 10);
+    assert_eq!(
+        of_sessions["session_cap_micro_usd"],
+        serde_json::Value::Null
+    );
+    assert_eq!(of_sessions["sessions"], 1);
+    assert_eq!(of_sessions["reached"], 1);
+    assert_eq!(of_sessions["most_requests"], 10);
     daemon.terminate().await;
 }

@@ -20,6 +20,7 @@ fn outgoing(body: Bytes) -> Outgoing {
         fresh_connection: false,
         read_timeout: Duration::from_secs(1),
         whole_bytes_max: 1,
+        whole_copies: 1,
     }
 }
 

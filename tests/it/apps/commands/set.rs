@@ -92,6 +92,10 @@ async fn caps_are_set_with_the_same_token_and_nothing_spent_is_forgotten() {
         "0",
         "--request-floor-usd",
         "0.5",
+        "--session-cap-usd",
+        "2",
+        "--session-requests-max",
+        "500",
     ]);
     let alone = alone.await;
     assert!(alone.status.success(), "{}", said(&alone));
@@ -106,6 +110,16 @@ async fn caps_are_set_with_the_same_token_and_nothing_spent_is_forgotten() {
     let app = &listed["apps"][0];
     assert_eq!(app["cap_month_micro_usd"], 0, "{app}");
     assert_eq!(app["request_floor_micro_usd"], 500_000, "{app}");
+    assert_eq!(app["session_cap_micro_usd"], 2_000_000, "{app}");
+    assert_eq!(app["session_requests_max"], 500, "{app}");
+    place
+        .done(&["set", "nightly", "--session-requests-max", "none"])
+        .await;
+    let caps: Value =
+        serde_json::from_str(&daemon.admin_page("/api/caps").await.text()).expect("JSON");
+    let of_sessions = &caps["sessions"][0];
+    assert_eq!(of_sessions["session_cap_micro_usd"], 2_000_000, "{caps}");
+    assert_eq!(of_sessions["session_requests_max"], Value::Null, "{caps}");
     assert_eq!(app["cap_day_micro_usd"], Value::Null, "{app}");
     daemon.terminate().await;
 }
