@@ -11,6 +11,15 @@ pub struct Row {
     pub path: &'static str,
     pub body: Body,
     pub kind: Kind,
+    /// Path and body that the service gets, where a request is translated.
+    sent: Option<(&'static str, &'static str)>,
+}
+
+impl Row {
+    /// Path and body that the service gets.
+    pub fn sent(&self) -> (&'static str, &'static str) {
+        self.sent.unwrap_or((self.path, self.body.content().1))
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -51,6 +60,19 @@ const fn row(
         path,
         body,
         kind,
+        sent: None,
+    }
+}
+
+/// A keyed route in another dialect.
+const fn translated(
+    path: &'static str,
+    body: &'static str,
+    sent: (&'static str, &'static str),
+) -> Row {
+    Row {
+        sent: Some(sent),
+        ..row("POST", path, path, Body::Json(body), Keyed)
     }
 }
 
@@ -207,6 +229,39 @@ pub static ROUTES: &[Row] = &[
     get("/v1/endpoints/{}/quality", "/v1/endpoints/x-1/quality"),
     get("/v1/endpoints/{}/activity", "/v1/endpoints/x-1/activity"),
 ];
+
+/// Requests in other dialects: sent as the chat completions that they become.
+pub static TRANSLATED: &[Row] = &[
+    translated(
+        "/v1/responses",
+        r#"{"model":"auto","input":"one"}"#,
+        (
+            "/v1/chat/completions",
+            r#"{"model":"auto","messages":[{"role":"user","content":"one"}]}"#,
+        ),
+    ),
+    translated(
+        "/agent/v1/responses",
+        r#"{"model":"auto","input":"two","stream":true}"#,
+        (
+            "/agent/v1/chat/completions",
+            r#"{"model":"auto","messages":[{"role":"user","content":"two"}]}"#,
+        ),
+    ),
+    translated(
+        "/agent/v1/messages",
+        r#"{"model":"auto","max_tokens":9,"messages":[{"role":"user","content":"three"}]}"#,
+        (
+            "/agent/v1/chat/completions",
+            r#"{"model":"auto","messages":[{"role":"user","content":"three"}],"max_tokens":9}"#,
+        ),
+    ),
+];
+
+/// Both tables.
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    ROUTES.iter().chain(TRANSLATED)
+}
 
 #[test]
 fn the_table_of_these_tests_and_the_route_table_name_the_same_routes() {
