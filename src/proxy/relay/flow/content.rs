@@ -47,7 +47,7 @@ enum ContentForm {
     Live {
         scanner: SseScanner,
         has_comments: bool,
-        live: Live,
+        live: Box<Live>,
     },
 }
 
@@ -108,7 +108,7 @@ impl Content {
             ContentForm::Live {
                 scanner,
                 has_comments,
-                live,
+                live: Box::new(live),
             },
         )
     }
