@@ -43,7 +43,11 @@ EXACT = '[streams]\nagent_receipts = "exact"\n'
 LIVE = f'{EXACT}translated = "live"\n'
 
 
-@pytest.mark.parametrize(("base", "config"), [("v1", EXACT), ("agent/v1", EXACT), ("v1", LIVE)])
+@pytest.mark.parametrize(
+    ("base", "config"),
+    [("v1", EXACT), ("agent/v1", EXACT), ("v1", LIVE)],
+    ids=["v1", "agent", "live"],
+)
 def test_every_test_over_http_passes(place, suite, base):
     arguments = [
         BUN, "run", "bin/compliance-test.ts", "--base-url", f"http://127.0.0.1:{place.port}/{base}",
