@@ -224,6 +224,7 @@ def main(keep_s):
         calm(*under_load(door, tokens))
 
         eventually("nothing in flight", lambda: door.metric("bursar_inflight_requests") == 0)
+        door.ask("freeze", "nightly")
         quiet = time.time()
         eventually("a scrape after the last request", lambda: last_scrape(base) > quiet, 30)
         ledger = door.spend()["billed_micro_usd"]
