@@ -353,10 +353,15 @@ impl Caps {
         }
     }
 
-    /// As it is now.
+    /// As it is now, but for the sessions: to count those takes as long as there are many, and requests wait for it.
     pub fn view(&self) -> CapsView {
         let now_ms = self.clock.wall_ms();
         self.engine.lock().view(now_ms)
+    }
+
+    /// All of it, for a person who asks.
+    pub fn document(&self) -> CapsView {
+        document(&mut self.engine.lock(), self.clock.wall_ms())
     }
 
     /// What a session was billed, of one app or of whichever has it. `None`: nothing is known of it.
@@ -383,7 +388,7 @@ impl fmt::Debug for Caps {
     }
 }
 
-/// What [`Caps::view`] shows, from the files of a ledger that no daemon has open. Reads five weeks of the journal.
+/// What [`Caps::document`] shows, from the files of a ledger that no daemon has open. Reads five weeks of the journal.
 pub fn read(state_dir: &Path, rules: Rules, now_ms: u64) -> Result<CapsView, LedgerError> {
     let orders = Orders::read(state_dir, now_ms);
     let mut engine = Engine::new(rules, orders);
@@ -391,7 +396,14 @@ pub fn read(state_dir: &Path, rules: Rules, now_ms: u64) -> Result<CapsView, Led
         usage: usage::read(state_dir, now_ms)?,
         ended: Vec::new(),
     });
-    Ok(engine.view(now_ms))
+    Ok(document(&mut engine, now_ms))
+}
+
+fn document(engine: &mut Engine, now_ms: u64) -> CapsView {
+    CapsView {
+        sessions: engine.sessions().views(),
+        ..engine.view(now_ms)
+    }
 }
 
 // === impl InLine ===

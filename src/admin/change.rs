@@ -161,7 +161,7 @@ pub(super) async fn make(
         ChangeRoute::App(change) => spawn_blocking(move || change_app(&on_disk, change, &body)),
         ChangeRoute::Order(order) => spawn_blocking(move || {
             orders::carry_out(&on_disk.caps, order, &body)?;
-            text_of(&on_disk.caps.view())
+            text_of(&on_disk.caps.document())
         }),
     };
     let text = changing.await.map_err(|_| ChangeError::Panicked)??;

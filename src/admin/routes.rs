@@ -103,7 +103,7 @@ pub async fn answer(
         "/api/receipts" => written(api_receipts(admin, via, asked).await),
         "/api/explain" => written(api_explain(admin, via, asked).await),
         "/api/reconcile" => written(api_reconcile(admin, via, asked).await),
-        "/api/caps" => written(query::nothing(asked).map(|()| admin.caps.view())),
+        "/api/caps" => written(query::nothing(asked).map(|()| admin.caps.document())),
         "/api/apps" => {
             written(query::nothing(asked).map(|()| AppsDocument::of(&admin.apps.table())))
         }

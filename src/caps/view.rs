@@ -59,7 +59,7 @@ pub struct CapsView {
     pub frozen: Vec<FrozenView>,
     /// Requests that wait for room below a cap.
     pub waiting: usize,
-    /// Of each app whose sessions have a limit.
+    /// Of each app whose sessions have a limit. Empty where no person asked.
     #[serde(default)]
     pub sessions: Vec<SessionCapsView>,
 }
@@ -75,9 +75,11 @@ pub struct SessionCapsView {
     /// `None`: a session may make any number of requests.
     #[serde(rename = "session_requests_max")]
     pub requests_max: Option<u64>,
-    /// Sessions that are summed; those that came when there were too many count as one.
+    /// Sessions with sums of their own.
     pub sessions: usize,
-    pub has_overflow: bool,
+    /// What those were billed together that came when there were too many, and share one cap. `None`: there are none.
+    #[serde(rename = "overflow_micro_usd")]
+    pub overflow: Option<MicroUsdSum>,
     /// Sessions that may not buy any more.
     pub reached: usize,
     /// The most that one session was billed.

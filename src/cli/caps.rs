@@ -330,9 +330,10 @@ fn of_sessions(of: &SessionCapsView) -> String {
         of.requests_max.map(requests),
     ];
     let limits: Vec<String> = limits.into_iter().flatten().collect();
-    let known = match of.has_overflow {
-        false => counted(of.sessions, "session", "sessions"),
-        true => format!("{} sessions and an overflow", of.sessions.saturating_sub(1)),
+    let known = counted(of.sessions, "session", "sessions");
+    let known = match of.overflow {
+        None => known,
+        Some(billed) => format!("{known} and an overflow of {billed}"),
     };
     format!(
         "each session of {}: at most {}; {known} so far, the dearest {}, the longest {}; {} at the limit. \

@@ -153,14 +153,16 @@ impl Sessions<'_> {
                 cap: limits.cap,
                 requests_max: limits.requests,
                 sessions: 0,
-                has_overflow: false,
+                overflow: None,
                 reached: 0,
                 most_spent: MicroUsdSum::default(),
                 most_requests: 0,
             };
             for (at, sum) in self.counts.usage.sessions.of(app) {
-                view.sessions += 1;
-                view.has_overflow |= at == SessionAt::Overflow;
+                match at {
+                    SessionAt::Named(_) => view.sessions += 1,
+                    SessionAt::Overflow => view.overflow = Some(sum.charge.billed),
+                }
                 view.reached += usize::from(is_reached(limits, sum));
                 view.most_spent = view.most_spent.max(sum.charge.billed);
                 view.most_requests = view.most_requests.max(sum.requests);

@@ -57,10 +57,10 @@ fn the_limits_of_sessions_stand_below_with_how_near_they_are() {
         "time_zone": null, "caps": [], "frozen": [], "waiting": 0,
         "sessions": [
             { "app": "agent", "session_cap_micro_usd": 2_000_000, "session_requests_max": 500,
-              "sessions": 12, "has_overflow": false, "reached": 1, "most_spent_micro_usd": 2_010_000,
+              "sessions": 12, "overflow_micro_usd": null, "reached": 1, "most_spent_micro_usd": 2_010_000,
               "most_requests": 41 },
             { "app": "loop", "session_cap_micro_usd": null, "session_requests_max": 1,
-              "sessions": 10_001, "has_overflow": true, "reached": 0, "most_spent_micro_usd": 0,
+              "sessions": 10_000, "overflow_micro_usd": 7_000_000, "reached": 0, "most_spent_micro_usd": 0,
               "most_requests": 1 },
         ],
     });
@@ -69,7 +69,7 @@ fn the_limits_of_sessions_stand_below_with_how_near_they_are() {
     for part in [
         "each session of agent: at most $2.000000 and 500 requests; 12 sessions so far, the dearest $2.010000, the \
          longest 41 requests; 1 at the limit",
-        "each session of loop: at most 1 request; 10000 sessions and an overflow so far",
+        "each session of loop: at most 1 request; 10000 sessions and an overflow of $7.000000 so far",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }

@@ -167,14 +167,10 @@ impl Live {
         }
         let document = match std::mem::replace(&mut self.progress, Progress::Over) {
             Progress::Fails { code, why } => Err((code, why)),
-            _ => self.document(cost).map_err(|why| (NO_REPEAT, why)),
+            _ => self.give_rest(cost).map_err(|why| (NO_REPEAT, why)),
         };
         let document = match document {
-            Ok(document) => {
-                let text = std::str::from_utf8(&document).ok();
-                let given = text.and_then(|text| self.stream.rest(&Object::read(text)?, text));
-                given.map(|()| document)
-            }
+            Ok(document) => Some(document),
             Err((code, why)) => {
                 self.give_failure(code, &why.message, cost);
                 None
@@ -237,13 +233,19 @@ impl Live {
         }
     }
 
-    fn document(&self, cost: Option<MicroUsd>) -> Result<Vec<u8>, Unrendered> {
+    /// Gives what was not given yet, with the document of the whole answer, which is returned.
+    fn give_rest(&mut self, cost: Option<MicroUsd>) -> Result<Vec<u8>, Unrendered> {
         let facts = AnswerFacts {
             entry: &self.entry,
             created_s: self.created_s,
             cost,
         };
-        answer::translate(&self.turn, self.heard.completion().as_bytes(), facts)
+        let completion = self.heard.completion();
+        let document = answer::translate(&self.turn, completion.as_bytes(), facts)?;
+        let text = std::str::from_utf8(&document).ok();
+        let given = text.and_then(|text| self.stream.rest(&Object::read(text)?, text));
+        given.ok_or_else(|| answer::unrendered("it has no end"))?;
+        Ok(document)
     }
 }
 

@@ -66,6 +66,17 @@ pub(super) struct PassedBytes {
     pub end_mark: EndMark,
 }
 
+/// What an event of the service's stream says for the receipt.
+fn absorb(event: SseEvent<'_>, has_comments: bool, gathered: &mut Gathered, settings: &Settings) {
+    match event {
+        SseEvent::Comment { name, value } if has_comments => {
+            gathered.absorb_comment(settings, name, value);
+        }
+        SseEvent::Usage(usage) => gathered.usage = usage,
+        _ => {}
+    }
+}
+
 // === impl Content ===
 
 impl Content {
@@ -164,12 +175,8 @@ impl Content {
                 has_comments,
                 tail,
             } => {
-                let scan = scanner.feed(&chunk, &mut |event| match event {
-                    SseEvent::Comment { name, value } if *has_comments => {
-                        gathered.absorb_comment(settings, name, value);
-                    }
-                    SseEvent::Usage(usage) => gathered.usage = usage,
-                    _ => {}
+                let scan = scanner.feed(&chunk, &mut |event| {
+                    absorb(event, *has_comments, gathered, settings);
                 });
                 let piece = hold.push(chunk, &scan);
                 let Some(bytes) = scanner.bytes_to_end_mark() else {
@@ -189,13 +196,9 @@ impl Content {
                 live,
             } => {
                 scanner.feed(&chunk, &mut |event| match event {
-                    SseEvent::Comment { name, value } if *has_comments => {
-                        gathered.absorb_comment(settings, name, value);
-                    }
-                    SseEvent::Usage(usage) => gathered.usage = usage,
                     SseEvent::Line(line) => live.hear(line),
                     SseEvent::LineLost => live.missed(),
-                    SseEvent::Comment { .. } | SseEvent::Event(_) => {}
+                    event => absorb(event, *has_comments, gathered, settings),
                 });
                 let piece = live.events().map(Bytes::from);
                 let Some(bytes) = scanner.bytes_to_end_mark() else {
