@@ -290,28 +290,43 @@ async fn the_key_is_struck_out_over_the_border_of_chunks() {
 }
 
 async fn cut_at_every_border(spelling: &str) {
-    let stage = super::Stage::with(super::ONCE).await;
     let text = format!("data: a{spelling}b\n\n{END}");
     let struck = text.replace(spelling, &"*".repeat(spelling.len()));
     let start = text.find(spelling).expect("it is there");
-    let borders: Vec<usize> = (start..=start + spelling.len()).collect();
-    let mut all: Vec<Vec<&str>> = borders
-        .iter()
-        .map(|at| vec![&text[..*at], &text[*at..]])
-        .collect();
-    all.push(text.split_inclusive(|_: char| true).collect());
-    for pieces in all {
-        let name = format!("{} pieces, the first of {}", pieces.len(), pieces[0].len());
-        let cut = case(
-            20,
-            Ask::Stream,
-            name,
-            events_in(&pieces),
-            App::Whole(200, struck.clone().into_bytes()),
-            PAID,
-        );
-        stage.plays(&cut).await;
+    let origin = Origin::start([]).await;
+    let bursar = crate::support::Bursar::with(&origin.url(), super::ONCE).await;
+    for at in start..=start + spelling.len() {
+        let (first, second) = text.split_at(at);
+        origin.push(Step::Pieces(vec![
+            [stream_head(), chunk(first)].concat(),
+            [chunk(second), last_chunk()].concat(),
+        ]));
+        let mut wire = bursar.connect().await;
+        let body = chat_stream(&at.to_string());
+        wire.send(request("POST", super::CHAT, &[], &body)).await;
+        origin.go();
+        let mut answer = wire.head().await;
+        // Chunks that arrive together are read as one: the second comes when the first was passed on.
+        while answer.body.len() < start {
+            let piece = wire.chunk(&mut answer).await.expect("more of the first");
+            answer.body.extend_from_slice(&piece);
+        }
+        origin.go();
+        wire.rest(&mut answer).await;
+        assert_eq!(answer.text(), struck, "cut at {at}");
     }
+
+    let stage = super::Stage::with(super::ONCE).await;
+    let pieces: Vec<&str> = text.split_inclusive(|_: char| true).collect();
+    let cut = case(
+        20,
+        Ask::Stream,
+        format!("{} pieces", pieces.len()),
+        events_in(&pieces),
+        App::Whole(200, struck.into_bytes()),
+        PAID,
+    );
+    stage.plays(&cut).await;
     stage.check_what_is_kept();
 }
 
