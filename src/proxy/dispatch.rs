@@ -19,7 +19,7 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use self::place::UpstreamPlace;
 use self::words::{attempt_result, refusal_of, so_far};
 use super::client_watch::{ClientWatch, Cut};
-use super::gateway::{Gateway, LARGE_ANSWERS_MIB};
+use super::gateway::Gateway;
 use super::limits::guard::SpendGuard;
 use super::limits::queue::{Priority, Unserved};
 use super::limits::waiters::WaiterGuard;
@@ -255,9 +255,8 @@ impl Dispatch<'_> {
             return self.whole(app, clock, answering, Bytes::new()).await;
         }
         // A stream that ends with `data: [DONE]` has not ended before its first byte.
-        let wants_bytes = event_stream
-            && self.route.is_metered()
-            && self.route.answer == AnswerKind::JsonOrStream;
+        let wants_bytes =
+            event_stream && self.route.is_metered() && self.route.answer != AnswerKind::NamedEvents;
         if answering.is_unfit {
             return self.broke(clock, &answering.head, Cause::Protocol);
         }
@@ -318,7 +317,7 @@ impl Dispatch<'_> {
         }
     }
 
-    /// Memory for a large answer that is read whole: all of it at once, for half of it would wait for the other.
+    /// Memory for a large answer that is read whole.
     fn room_for(
         &self,
         head: &ResponseHeader,
@@ -333,10 +332,8 @@ impl Dispatch<'_> {
         let mib = announced
             .map_or(*whole_bytes_max, |length| length.min(*whole_bytes_max))
             .saturating_mul(*whole_copies)
-            .div_ceil(1024 * 1024)
-            .min(LARGE_ANSWERS_MIB);
-        let room = Arc::clone(&self.gateway.large_answers);
-        room.acquire_many_owned(u32::try_from(mib).unwrap_or(u32::MAX))
+            .div_ceil(1024 * 1024);
+        self.gateway.room_for(mib)
     }
 
     /// A 2xx answer that did not come whole.

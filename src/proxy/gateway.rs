@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
 use super::door::buffer::{BUDGET_BYTES, BodyBudget};
@@ -66,7 +66,7 @@ pub struct Gateway {
     pub(super) waiters: Waiters,
     pub(super) drains: Arc<Semaphore>,
     /// Memory for answers that are read whole and are large, in MiB.
-    pub(super) large_answers: Arc<Semaphore>,
+    large_answers: Arc<Semaphore>,
     pub(super) queue: Arc<Queue>,
     pub(super) breaker: Arc<Breaker>,
     pub(super) life: Arc<Life>,
@@ -76,7 +76,7 @@ pub struct Gateway {
 const DRAINS_MAX: usize = 64;
 
 /// Of answers above 1 MiB that are read whole to be made into something else, with what is made of them.
-pub(super) const LARGE_ANSWERS_MIB: usize = 256;
+const LARGE_ANSWERS_MIB: usize = 256;
 
 /// What was given out, and whether a task frees what is too old of it.
 struct GivenOut {
@@ -167,6 +167,16 @@ impl Gateway {
     pub fn close_queue(&self) {
         self.life.stop();
         self.queue.close();
+    }
+
+    /// Memory for so much of a large answer: all of it at once, for half of it would wait for the other. At most all
+    /// that there is.
+    pub(super) fn room_for(
+        &self,
+        mib: usize,
+    ) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + use<> {
+        let mib = u32::try_from(mib.min(LARGE_ANSWERS_MIB)).unwrap_or(u32::MAX);
+        Arc::clone(&self.large_answers).acquire_many_owned(mib)
     }
 
     /// The limits of what apps may spend.

@@ -33,6 +33,7 @@ use crate::config::OnDisconnect;
 use crate::ledger::entry::{AttemptEnd, Stage};
 use crate::protocol::routes::{AnswerKind, ReceiptFrom};
 use crate::protocol::sse::StreamKind;
+use crate::protocol::translate::responses::live::HEARD_BYTES_MAX;
 use crate::proxy::client_watch::Cut;
 use crate::proxy::dispatch::Flowing;
 use crate::proxy::limits::queue::Drained;
@@ -43,8 +44,12 @@ use crate::proxy::purchase::event::{
 };
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::Gathered;
-use crate::proxy::upstream::exchange::{Answering, BodyBroke};
+use crate::proxy::upstream::exchange::{Answering, BodyBroke, WHOLE_BYTES_MAX};
 use crate::proxy::upstream::heads;
+
+/// Memory for a large answer that is translated while it comes: seven times what is kept of it, as of one that is
+/// translated whole.
+const LIVE_MIB: usize = 7 * HEARD_BYTES_MAX / (1024 * 1024);
 
 /// One answer that flows, and what it holds.
 struct Flow<'r, 'a> {
@@ -55,6 +60,8 @@ struct Flow<'r, 'a> {
     content: Content,
     gathered: Gathered,
     held: HeldForDrain,
+    /// Memory for a large answer that is translated while it comes.
+    room: Option<OwnedSemaphorePermit>,
     keep_alive: KeepAlive,
     status: StatusCode,
     is_stream: bool,
@@ -145,6 +152,7 @@ pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answe
         content,
         gathered,
         held: HeldForDrain::default(),
+        room: None,
         // Nothing is known of where events end in a coding.
         keep_alive: KeepAlive::after(keepalive.filter(|_| is_stream && !is_coded)),
         status,
@@ -182,11 +190,11 @@ impl Flow<'_, '_> {
                 }
                 Action::Drain => self.drain(),
                 Action::Write { head, piece } => {
-                    let write = pin!(self.write(head, piece));
+                    let write = pin!(self.write(head, piece, answer.is_settled()));
                     gateway.handed_over(owes.as_deref(), write).await
                 }
                 Action::Keep(piece) => {
-                    let keep = pin!(self.keep(piece));
+                    let keep = pin!(self.keep(piece, answer.is_settled()));
                     gateway.handed_over(owes.as_deref(), keep).await
                 }
                 Action::Warn(warning) => self.warn(warning).await,
@@ -281,7 +289,13 @@ impl Flow<'_, '_> {
                 let displaced = place.map(Drained::displaced);
                 let purchase = self.relay.app.purchase.as_ref();
                 let follower = purchase.filter(|_| wait == Wait::WhileFollowed).cloned();
+                let wants_room = self.content.live_bytes() > WHOLE_BYTES_MAX && self.room.is_none();
+                let room = wants_room.then(|| self.relay.gateway.room_for(LIVE_MIB));
                 let chunk = pin!(async {
+                    // Without memory nothing is read: the service waits with the rest.
+                    if let Some(room) = room {
+                        self.room = room.await.ok();
+                    }
                     tokio::select! {
                         biased;
                         () = of(displaced) => None,
@@ -291,12 +305,10 @@ impl Flow<'_, '_> {
                 });
                 let app = &mut self.relay.app;
                 // Towards a close-delimited app the last piece waits for its successor.
-                let quiet = self
-                    .keep_alive
-                    .due()
-                    .filter(|_| !answer.is_settled() && app.downstream.held().is_none());
+                let may_comment = !answer.is_settled() && app.downstream.held().is_none();
+                let keep_alive = may_comment.then_some(&mut self.keep_alive);
                 let read = match (presence, wait) {
-                    (Presence::Here, _) => Ok(attend_with_comments(app, chunk, quiet).await),
+                    (Presence::Here, _) => Ok(attend_with_comments(app, chunk, keep_alive).await),
                     (_, Wait::AtMost(limit)) => {
                         timeout(limit, app.attend_unless_broken(chunk)).await
                     }
@@ -338,7 +350,12 @@ impl Flow<'_, '_> {
         Event::Did
     }
 
-    async fn write(&mut self, head: Option<Arc<ResponseHeader>>, piece: Bytes) -> Event {
+    async fn write(
+        &mut self,
+        head: Option<Arc<ResponseHeader>>,
+        piece: Bytes,
+        is_settled: bool,
+    ) -> Event {
         let downstream = &mut *self.relay.app.downstream;
         if let Some(head) = head
             && downstream.write_head(&head).is_err()
@@ -347,7 +364,8 @@ impl Flow<'_, '_> {
         }
         self.keep_alive.gave(&piece);
         let before = self.relay.gateway.clock.monotonic();
-        let place = self.relay.dispatch.place.slot();
+        // What is settled and paid for makes no room for another.
+        let place = self.relay.dispatch.place.slot().filter(|_| !is_settled);
         let probe = downstream.probe();
         let written = {
             let write = pin!(downstream.write_chunk(piece));
@@ -382,13 +400,13 @@ impl Flow<'_, '_> {
     }
 
     /// Waits for a slow follower, but not beyond bursar's shutdown, and not in the way of others.
-    async fn keep(&mut self, piece: Bytes) -> Event {
+    async fn keep(&mut self, piece: Bytes, is_settled: bool) -> Event {
         let Some(purchase) = self.relay.app.purchase.clone() else {
             return Event::Did;
         };
         let mut cut = self.relay.gateway.life.cut_signal();
         let before = self.relay.gateway.clock.monotonic();
-        let place = self.relay.dispatch.place.slot();
+        let place = self.relay.dispatch.place.slot().filter(|_| !is_settled);
         let kept = tokio::select! {
             biased;
             () = purchase.record_chunk(piece) => Event::Did,

@@ -13,6 +13,9 @@ use crate::support::{Answer, Bursar, Origin, Sandbox, Step, Wire, eventually};
 
 const LIVE: &str = "[streams]\ntranslated = \"live\"\n";
 
+/// The chunk that says why an answer ends.
+const FINISH: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
+
 const PATHS: [&str; 2] = [RESPONSES, AGENT_RESPONSES];
 
 /// A chunk of the service's stream with this delta.
@@ -30,7 +33,9 @@ fn text(words: &str) -> Vec<u8> {
 fn end(billed: u64) -> Vec<u8> {
     let usage = json!({"choices": [], "usage":
         {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}});
-    let end = format!("data: {usage}\n\n: service-billed-micro-usd {billed}\n\ndata: [DONE]\n\n");
+    let end = format!(
+        "data: {FINISH}\n\ndata: {usage}\n\n: service-billed-micro-usd {billed}\n\ndata: [DONE]\n\n"
+    );
     [chunk(&end), last_chunk()].concat()
 }
 
@@ -75,7 +80,11 @@ async fn text_comes_while_the_service_writes_and_the_end_behind_the_receipt() {
         let end = match path {
             RESPONSES => end(50),
             // The interface names no amount in the streams of agent turns.
-            _ => [chunk("data: [DONE]\n\n"), last_chunk()].concat(),
+            _ => [
+                chunk(&format!("data: {FINISH}\n\ndata: [DONE]\n\n")),
+                last_chunk(),
+            ]
+            .concat(),
         };
         let origin = Origin::start([pieces(&[&first, &text("lo"), &end])]).await;
         let bursar = Bursar::with(&origin.url(), LIVE).await;
@@ -199,23 +208,25 @@ async fn a_stream_that_breaks_ends_as_failed_and_its_price_is_in_doubt() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_before_its_first_byte_is_repeated_under_its_key() {
-    let whole = [stream_head(), text("again"), end(5)].concat();
-    let steps = [Step::AnswerAndClose(stream_head()), Step::Answer(whole)];
-    let origin = Origin::start(steps).await;
-    let settings = format!("{LIVE}[retry]\nbase_ms = 1\ncap_ms = 2\n");
-    let bursar = Bursar::with(&origin.url(), &settings).await;
-    let mut app = begin(&bursar, RESPONSES).await;
-    let answer = app.answer().await;
+async fn a_stream_that_breaks_or_ends_before_its_first_byte_is_repeated_under_its_key() {
+    let ended = [stream_head(), last_chunk()].concat();
+    for first in [Step::AnswerAndClose(stream_head()), Step::Answer(ended)] {
+        let whole = [stream_head(), text("again"), end(5)].concat();
+        let origin = Origin::start([first, Step::Answer(whole)]).await;
+        let settings = format!("{LIVE}[retry]\nbase_ms = 1\ncap_ms = 2\n");
+        let bursar = Bursar::with(&origin.url(), &settings).await;
+        let mut app = begin(&bursar, RESPONSES).await;
+        let answer = app.answer().await;
 
-    assert_eq!(text_of(RESPONSES, &answer), "again");
-    let received = origin.received();
-    assert_eq!(received.len(), 2);
-    assert_eq!(received[0].body, received[1].body);
-    assert_eq!(
-        received[0].header("idempotency-key"),
-        received[1].header("idempotency-key")
-    );
+        assert_eq!(text_of(RESPONSES, &answer), "again");
+        let received = origin.received();
+        assert_eq!(received.len(), 2);
+        assert_eq!(received[0].body, received[1].body);
+        assert_eq!(
+            received[0].header("idempotency-key"),
+            received[1].header("idempotency-key")
+        );
+    }
 }
 
 #[tokio::test]

@@ -79,7 +79,8 @@ struct Heard {
 /// A tool call in its pieces.
 #[derive(Default)]
 struct HeardCall {
-    index: u64,
+    /// `None`: the service numbers none.
+    index: Option<u64>,
     /// A JSON string.
     id: Option<String>,
     /// A JSON string.
@@ -113,15 +114,28 @@ impl Live {
 
     /// Takes what one data line says; [`Self::events`] has what follows of it.
     pub fn hear(&mut self, line: &[u8]) {
-        if matches!(self.progress, Progress::Fails { .. } | Progress::Over) {
+        if self.progress == Progress::Over {
             return;
         }
         let heard = std::str::from_utf8(line).ok();
         let chunk = heard.and_then(|text| Object::read(text.trim()));
+        if matches!(self.progress, Progress::Fails { .. }) {
+            // Its counts come last, and are paid for.
+            if let Some(chunk) = chunk {
+                self.heard.of_all(&chunk);
+            }
+            return;
+        }
         let Some(chunk) = chunk else {
             return self.fails("a part of it is not a JSON object");
         };
-        if let Some(error) = chunk.get("error") {
+        // Assumed: an error inside a stream has OpenAI's form, or that of the service's error bodies.
+        let detail = || {
+            chunk
+                .get("detail")
+                .filter(|_| chunk.get("choices").is_none())
+        };
+        if let Some(error) = chunk.get("error").or_else(detail) {
             return self.fails_with(SERVICE_ERROR, &error_words(error));
         }
         self.heard.of_all(&chunk);
@@ -176,6 +190,7 @@ impl Live {
                 None
             }
         };
+        self.heard = Heard::default();
         Ending {
             events: self.stream.take(),
             document,
@@ -184,12 +199,22 @@ impl Live {
 
     /// The stream breaks. `None`: nothing was given of it, or all.
     pub fn breaks(&mut self, code: &str, message: &str) -> Option<Vec<u8>> {
-        if matches!(self.progress, Progress::Nothing | Progress::Over) {
-            return None;
+        match std::mem::replace(&mut self.progress, Progress::Over) {
+            nothing_or_all @ (Progress::Nothing | Progress::Over) => {
+                self.progress = nothing_or_all;
+                return None;
+            }
+            Progress::Begun => self.give_failure(code, message, None),
+            // What failed it before it broke says more.
+            Progress::Fails { code, why } => self.give_failure(code, &why.message, None),
         }
-        self.give_failure(code, message, None);
-        self.progress = Progress::Over;
+        self.heard = Heard::default();
         self.events()
+    }
+
+    /// Bytes of the answer that are kept until its end.
+    pub fn heard_bytes(&self) -> usize {
+        self.heard.bytes()
     }
 
     fn begin(&mut self) {
@@ -240,6 +265,10 @@ impl Live {
             created_s: self.created_s,
             cost,
         };
+        // "unknown" would read as a whole answer, and a call that was cut behind its name as one without arguments.
+        if self.heard.finish_reason.is_none() {
+            return Err(answer::unrendered("it has no end"));
+        }
         let completion = self.heard.completion();
         let document = answer::translate(&self.turn, completion.as_bytes(), facts)?;
         let text = std::str::from_utf8(&document).ok();
@@ -309,23 +338,25 @@ impl Heard {
     fn call(&mut self, raw: &RawValue) -> Result<(), &'static str> {
         let call = Object::read(raw.get()).ok_or("one of its calls is no object")?;
         let id = piece(&call, "id")?.filter(|id| !id.is_empty());
-        let index = match call.get("index") {
-            Some(index) => index
-                .get()
-                .parse()
-                .ok()
-                .ok_or("a call's index is no number")?,
-            // Some services number no calls: each id is a new one.
-            None => {
-                let last = self.calls.last().map(|last| last.index);
-                match (last, id) {
-                    (Some(last), None) => last,
-                    (Some(last), Some(_)) => last.saturating_add(1),
-                    (None, _) => 0,
-                }
-            }
+        let index: Option<u64> = match call.get("index") {
+            Some(index) => Some(
+                index
+                    .get()
+                    .parse()
+                    .map_err(|_| "a call's index is no number")?,
+            ),
+            None => None,
         };
-        let place = match self.calls.iter().rposition(|known| known.index == index) {
+        let function = call.get("function");
+        let function = function.map(|function| {
+            Object::read(function.get()).ok_or("one of its calls is to no function")
+        });
+        let function = function.transpose()?;
+        let name = match &function {
+            Some(function) => piece(function, "name")?.filter(|name| !name.is_empty()),
+            None => None,
+        };
+        let place = match self.place_of(index, id, name) {
             Some(place) => place,
             None if self.calls.len() >= CALLS_MAX => return Err("it has too many calls"),
             None => {
@@ -342,11 +373,9 @@ impl Heard {
         if known.id.is_none() {
             known.id = id.map(|id| id.json().to_owned());
         }
-        let Some(function) = call.get("function") else {
+        let Some(function) = function else {
             return Ok(());
         };
-        let function = Object::read(function.get()).ok_or("one of its calls is to no function")?;
-        let name = piece(&function, "name")?.filter(|name| !name.is_empty());
         if known.name.is_none() {
             known.name = name.map(|name| name.json().to_owned());
         }
@@ -354,6 +383,34 @@ impl Heard {
             known.arguments.push_str(arguments.escaped());
         }
         Ok(())
+    }
+
+    /// Which call a piece belongs to. `None`: it begins one. Some services give every call the same number or none:
+    /// an id that is new begins a call, and so does a name where there is one and no id says otherwise.
+    fn place_of(
+        &self,
+        index: Option<u64>,
+        id: Option<Text<'_>>,
+        name: Option<Text<'_>>,
+    ) -> Option<usize> {
+        let place = match (index, id) {
+            (Some(index), _) => self
+                .calls
+                .iter()
+                .rposition(|known| known.index == Some(index)),
+            (None, Some(id)) => {
+                let is_of = |known: &HeardCall| known.id.as_deref() == Some(id.json());
+                return self.calls.iter().rposition(is_of);
+            }
+            (None, None) => self.calls.len().checked_sub(1),
+        };
+        let known = self.calls.get(place?)?;
+        let is_another = match (known.id.as_deref(), id) {
+            (Some(known), Some(id)) => known != id.json(),
+            (_, None) => index.is_none() && name.is_some() && known.name.is_some(),
+            (None, Some(_)) => false,
+        };
+        place.filter(|_| !is_another)
     }
 
     /// The chat completion that the stream would have been as a whole.
@@ -416,7 +473,10 @@ impl Heard {
     fn bytes(&self) -> usize {
         let calls = self.calls.iter().map(HeardCall::bytes);
         let texts = self.content.len() + self.refusal.len() + self.logprobs.len();
-        texts.saturating_add(calls.sum())
+        let words = [&self.model, &self.finish_reason].into_iter().flatten();
+        let words: usize = words.map(String::len).sum();
+        let usage = self.usage.as_ref().map_or(0, |usage| usage.get().len());
+        texts + words + usage + calls.sum::<usize>()
     }
 }
 

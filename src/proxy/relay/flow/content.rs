@@ -235,6 +235,14 @@ impl Content {
         event.map(Bytes::from)
     }
 
+    /// Bytes that are kept until the end of a stream that is translated while it comes.
+    pub fn live_bytes(&self) -> usize {
+        match &self.form {
+            ContentForm::Live { live, .. } => live.heard_bytes(),
+            _ => 0,
+        }
+    }
+
     /// It is translated while it comes.
     pub fn is_live(&self) -> bool {
         matches!(self.form, ContentForm::Live { .. })

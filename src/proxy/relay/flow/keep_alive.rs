@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::proxy::client_watch::{ClientWatch, Cut};
 
@@ -19,6 +19,8 @@ pub(super) struct KeepAlive {
     after: Option<Duration>,
     /// The last bytes that the app was given.
     tail: Vec<u8>,
+    /// When that was.
+    gave_at: Option<Instant>,
 }
 
 /// In a block of its own: there are readers that divide a stream by blank lines, and look at the beginnings.
@@ -34,7 +36,7 @@ impl KeepAlive {
     pub fn after(after: Option<Duration>) -> Self {
         Self {
             after,
-            tail: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -43,6 +45,7 @@ impl KeepAlive {
         if self.after.is_none() {
             return;
         }
+        self.gave_at = Some(Instant::now());
         let newest = piece.len().saturating_sub(END_BYTES_MAX);
         self.tail
             .extend_from_slice(piece.get(newest..).unwrap_or_default());
@@ -50,34 +53,39 @@ impl KeepAlive {
         self.tail.drain(..oldest);
     }
 
-    /// The silence after which a comment may go out here. `None`: none may.
-    pub fn due(&self) -> Option<Duration> {
+    /// How much longer nothing may go to the app until a comment does. `None`: none may go out here. What the service
+    /// sends and the app is not given is silence, too.
+    fn due(&self) -> Option<Duration> {
         let is_between = ENDS.iter().any(|end| self.tail.ends_with(end));
-        self.after.filter(|_| is_between)
+        let after = self.after.filter(|_| is_between)?;
+        let silent = self.gave_at.map_or(Duration::ZERO, |at| at.elapsed());
+        Some(after.saturating_sub(silent))
     }
 }
 
-/// Waits for the service as long as the app is there, with a comment after each `quiet`. `None`: the app left.
+/// Waits for the service as long as the app is there, with a comment after each silence. `keep_alive`: where comments
+/// may go out. `None`: the app left.
 pub(super) async fn attend_with_comments<F: Future>(
     app: &mut ClientWatch<'_>,
     mut read: Pin<&mut F>,
-    quiet: Option<Duration>,
+    mut keep_alive: Option<&mut KeepAlive>,
 ) -> Result<Option<F::Output>, Cut> {
-    let Some(after) = quiet else {
-        return app.attend_while_here(read).await;
-    };
     loop {
-        match timeout(after, app.attend_while_here(read.as_mut())).await {
-            Ok(read) => return read,
-            // It has enough to read.
-            Err(_) if app.downstream.kept_bytes() > 0 => {}
-            Err(_) => {
-                if app.downstream.write_chunk(COMMENT).await.is_err() {
-                    app.notice();
-                    return Ok(None);
-                }
-            }
+        let Some((keep_alive, silence)) = keep_alive
+            .as_mut()
+            .and_then(|keep_alive| keep_alive.due().map(|due| (keep_alive, due)))
+        else {
+            return app.attend_while_here(read).await;
+        };
+        if let Ok(read) = timeout(silence, app.attend_while_here(read.as_mut())).await {
+            return read;
         }
+        // An app for which bytes wait has enough to read.
+        if app.downstream.kept_bytes() == 0 && app.downstream.write_chunk(COMMENT).await.is_err() {
+            app.notice();
+            return Ok(None);
+        }
+        keep_alive.gave(&COMMENT);
     }
 }
 

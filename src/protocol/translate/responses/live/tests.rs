@@ -18,6 +18,13 @@ fn live() -> Live {
     Live::new(Arc::new(turn(ASKS)), ENTRY.to_owned(), facts().created_s)
 }
 
+/// The chunk that says why the answer ends.
+fn finish(why: &str) -> String {
+    let mut last = chunk(&json!({}));
+    last["choices"][0]["finish_reason"] = json!(why);
+    last.to_string()
+}
+
 /// A chunk with this delta.
 fn chunk(delta: &Value) -> Value {
     json!({"id": "c", "created": 1_764_000_000, "model": "auto",
@@ -87,6 +94,7 @@ fn text_is_given_as_it_comes_and_the_rest_with_the_end() {
     live.hear(chunk(&rest).to_string().as_bytes());
     assert_eq!(live.events(), None, "a call is not given before the end");
 
+    live.hear(finish("tool_calls").as_bytes());
     let end = read(&live.ends(Some(MicroUsd::new(1_857))).events);
 
     assert_eq!(
@@ -222,7 +230,7 @@ fn a_stream_ends_with_the_document_of_the_whole_answer_in_whatever_pieces_it_com
 fn probabilities_of_tokens_are_joined() {
     let token =
         |text: &str| json!({"token": text, "logprob": -0.5, "bytes": null, "top_logprobs": []});
-    let lines: Vec<String> = ["Hel", "lo"]
+    let mut lines: Vec<String> = ["Hel", "lo"]
         .iter()
         .map(|text| {
             let mut chunk = chunk(&json!({"content": text}));
@@ -230,32 +238,111 @@ fn probabilities_of_tokens_are_joined() {
             chunk.to_string()
         })
         .collect();
+    lines.push(finish("stop"));
     let document = given(&lines).1.expect("a document");
     let logprobs = &document["output"][0]["content"][0]["logprobs"];
     assert_eq!(logprobs, &json!([token("Hel"), token("lo")]));
 }
 
+/// Services that number their calls otherwise than OpenAI, or not at all.
 #[test]
-fn calls_without_numbers_are_told_apart_by_their_ids() {
-    let call = |id: &str, arguments: &str| {
-        let function = json!({"name": "f", "arguments": arguments});
-        let call = match id {
-            "" => json!({"function": {"arguments": arguments}}),
-            id => json!({"id": id, "function": function}),
-        };
-        chunk(&json!({"tool_calls": [call]})).to_string()
-    };
-    let lines = [call("a", "{\"n\""), call("", ":1}"), call("b", "{}")];
-    let document = given(&lines).1.expect("a document");
-    let output = document["output"].as_array().expect("items");
-    assert_eq!(output.len(), 2, "{document}");
-    assert_eq!(output[0]["arguments"], "{\"n\":1}");
-    assert_eq!(output[1]["call_id"], "b");
+fn calls_are_kept_apart_however_a_service_numbers_them() {
+    let whole = |index: Value, id: Value| json!({"index": index, "id": id, "function": {"name": "f", "arguments": "{}"}});
+    let begun = |index: Value, id: Value| json!({"index": index, "id": id, "function": {"name": "f", "arguments": "{\"n\""}});
+    let piece = |index: Value, id: Value| json!({"index": index, "id": id, "function": {"arguments": ":1}"}});
+    let none = || Value::Null;
+    let rows = [
+        (
+            "ids alone",
+            vec![
+                begun(none(), json!("a")),
+                piece(none(), none()),
+                whole(none(), json!("b")),
+            ],
+        ),
+        (
+            "the id with each piece",
+            vec![
+                begun(none(), json!("a")),
+                piece(none(), json!("a")),
+                whole(none(), json!("b")),
+            ],
+        ),
+        (
+            "one number for all",
+            vec![
+                begun(json!(0), json!("a")),
+                piece(json!(0), none()),
+                whole(json!(0), json!("b")),
+            ],
+        ),
+        (
+            "neither",
+            vec![
+                begun(none(), none()),
+                piece(none(), none()),
+                whole(none(), none()),
+            ],
+        ),
+        (
+            "as OpenAI does",
+            vec![
+                begun(json!(0), json!("a")),
+                whole(json!(1), json!("b")),
+                piece(json!(0), none()),
+            ],
+        ),
+    ];
+    for (name, calls) in rows {
+        let lines = calls
+            .iter()
+            .map(|call| chunk(&json!({"tool_calls": [call]})).to_string());
+        let lines: Vec<String> = lines.chain([finish("tool_calls")]).collect();
+        let document = given(&lines)
+            .1
+            .unwrap_or_else(|| panic!("{name}: a document"));
+        let output = document["output"].as_array().expect("items");
+        assert_eq!(output.len(), 2, "{name}: {document}");
+        assert_eq!(output[0]["arguments"], "{\"n\":1}", "{name}");
+        assert_eq!(output[1]["arguments"], "{}", "{name}");
+    }
+}
+
+/// It is not known whether more would have come: a call that was cut behind its name would read as one without
+/// arguments, and a sentence cut in its middle as a whole one.
+#[test]
+fn an_answer_that_does_not_say_why_it_ends_has_failed() {
+    let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}}]});
+    let free_text = json!({"tool_calls": [{"index": 0, "id": "a",
+        "function": {"name": "apply_patch", "arguments": "*** Begin"}}]});
+    for cut in [
+        Some(call),
+        Some(free_text),
+        Some(json!({"content": "Half a sen"})),
+        None,
+    ] {
+        let lines: Vec<String> = cut.iter().map(|delta| chunk(delta).to_string()).collect();
+        let (events, document) = given(&lines);
+        assert_eq!(document, None, "{cut:?}");
+        let last = events.last().expect("an end");
+        assert_eq!(last["type"], "response.failed", "{cut:?}");
+        assert_eq!(
+            last["response"]["error"]["code"], "invalid_prompt",
+            "{cut:?}"
+        );
+        assert!(
+            !kinds(&events).contains(&"response.output_item.done"),
+            "{cut:?}"
+        );
+    }
 }
 
 #[test]
 fn an_answer_that_cannot_be_given_ends_as_failed_with_its_price_and_without_a_call() {
     let text = chunk(&json!({"content": "Hi"})).to_string();
+    let usage = json!({"choices": [], "usage":
+        {"prompt_tokens": 11, "completion_tokens": 4, "total_tokens": 15}});
+    let usage = usage.to_string();
     let numbered = |index: usize| json!({"index": index, "id": format!("c{index}")});
     let many: Vec<Value> = (0..=CALLS_MAX).map(numbered).collect();
     let broken = json!({"tool_calls": [{"index": 0, "id": "a",
@@ -270,6 +357,11 @@ fn an_answer_that_cannot_be_given_ends_as_failed_with_its_price_and_without_a_ca
         (
             "an error in one word",
             json!({"error": "luck"}).to_string(),
+            "server_error",
+        ),
+        (
+            "an error in the service's own form",
+            json!({"detail": "luck"}).to_string(),
             "server_error",
         ),
         (
@@ -295,8 +387,14 @@ fn an_answer_that_cannot_be_given_ends_as_failed_with_its_price_and_without_a_ca
     ];
     for (name, line, code) in rows {
         for lines in [
-            vec![line.clone()],
-            vec![text.clone(), line.clone(), text.clone()],
+            vec![line.clone(), usage.clone()],
+            vec![
+                text.clone(),
+                line.clone(),
+                text.clone(),
+                finish("stop"),
+                usage.clone(),
+            ],
         ] {
             let (events, document) = given(&lines);
             assert!(document.is_none(), "{name}");
@@ -305,6 +403,7 @@ fn an_answer_that_cannot_be_given_ends_as_failed_with_its_price_and_without_a_ca
             assert_eq!(last["response"]["status"], "failed", "{name}");
             assert_eq!(last["response"]["error"]["code"], code, "{name}");
             assert_eq!(last["response"]["usage"]["cost"], 0.001_857, "{name}");
+            assert_eq!(last["response"]["usage"]["input_tokens"], 11, "{name}");
             let kinds = kinds(&events);
             assert!(
                 !kinds.contains(&"response.output_item.done"),
@@ -352,8 +451,30 @@ fn a_break_is_said_once_and_only_inside_of_an_answer() {
     assert_eq!(failed[0]["response"]["output"], json!([]));
     assert_eq!(begun.breaks("upstream_broken", "It broke."), None);
 
+    // What failed it before says more than that it broke then.
+    let mut failing = live();
+    failing.hear(hi.as_bytes());
+    failing.hear(
+        json!({"error": {"message": "out of luck"}})
+            .to_string()
+            .as_bytes(),
+    );
+    let failed = read(
+        &failing
+            .breaks("upstream_broken", "It broke.")
+            .expect("events"),
+    );
+    let error = &failed.last().expect("an end")["response"]["error"];
+    assert_eq!(error["code"], "server_error");
+    assert!(
+        error["message"]
+            .as_str()
+            .is_some_and(|words| words.contains("out of luck"))
+    );
+
     let mut ended = live();
     ended.hear(hi.as_bytes());
     ended.ends(None);
+    assert_eq!(ended.heard_bytes(), 0, "nothing is kept behind the end");
     assert_eq!(ended.breaks("shutting_down", "Stopping."), None);
 }
