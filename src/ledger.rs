@@ -41,7 +41,7 @@ mod write;
 pub use error::LedgerError;
 pub use fingerprint::{ArrivingHash, FingerprintParts, GivenAs};
 pub use fold::books::WaitingRun;
-pub use fold::keys::KeyCharge;
+pub use fold::keys::{KeyCharge, KeyStanding};
 #[cfg(test)]
 pub(crate) use fold::{books, keys};
 pub use fold::{state, totals, undelivered};

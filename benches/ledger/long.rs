@@ -117,6 +117,7 @@ async fn buy(ledger: &Ledger, at_ms: u64, amount: u64) {
             origin: KeyOrigin::Minted,
             organization: None,
             request: None,
+            asked: None,
         }),
         request_bytes: 400,
         ..Intent::new(

@@ -117,6 +117,7 @@ async fn intend(ledger: &Ledger) -> Intent {
             origin: KeyOrigin::Minted,
             organization: None,
             request: None,
+            asked: None,
         }),
         request_bytes: 2,
         ..Intent::new(

@@ -21,7 +21,7 @@ use crate::ledger::entry::{Intent, Outcome, Settlement};
 use crate::ledger::error::LedgerError;
 use crate::ledger::fingerprint::{ArrivingHash, Fingerprint, FingerprintParts, GivenAs};
 use crate::ledger::fold::books::WaitingRun;
-use crate::ledger::fold::keys::KeyCharge;
+use crate::ledger::fold::keys::KeyStanding;
 use crate::ledger::fold::totals::Totals;
 use crate::ledger::fold::usage::OnUsage;
 use crate::ledger::id::{EntryId, EntryIds};
@@ -221,17 +221,17 @@ impl Ledger {
         }
     }
 
-    /// What was billed under a key or may have been for an equal request, within its 24 h. `None`: nothing
-    /// was, and the request is a purchase of its own. `fingerprint`: its own.
-    pub async fn key_charge(
+    /// What a key is to a request within its 24 h: without a charge, the request is a purchase of its own.
+    /// `fingerprint`: its own.
+    pub async fn key_standing(
         &self,
         key: &KeptKey,
         fingerprint: Fingerprint,
-    ) -> Result<Option<KeyCharge>, LedgerError> {
-        let job = Job::KeyCharged(Box::new(key.clone()), fingerprint);
+    ) -> Result<KeyStanding, LedgerError> {
+        let job = Job::KeyStands(Box::new(key.clone()), fingerprint);
         match self.open.writer.ask(job).await? {
-            Acknowledged::KeyCharged(charge) => Ok(charge),
-            _ => Ok(None),
+            Acknowledged::KeyStands(standing) => Ok(standing),
+            _ => Ok(KeyStanding::Free),
         }
     }
 

@@ -56,6 +56,8 @@ pub struct KeptKey {
     /// The request as the service compares it. Only of an app's own key: another goes with one request
     /// alone. Absent on lines of an older bursar.
     pub request: Option<Fingerprint>,
+    /// The app's request before it was translated. Only of an app's own key on a translated route.
+    pub asked: Option<Fingerprint>,
 }
 
 /// How a key stands in the ledger: two members of different names.
@@ -95,6 +97,7 @@ struct KeptKeyRow {
     origin: KeyOrigin,
     organization: Option<Organization>,
     request: Option<Fingerprint>,
+    asked: Option<Fingerprint>,
 }
 
 /// The same as they are written.
@@ -109,6 +112,8 @@ struct WrittenKey<'a> {
     organization: Option<Organization>,
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<Fingerprint>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<Fingerprint>,
 }
 
 // === impl KeptKey ===
@@ -127,6 +132,7 @@ impl KeptKey {
             origin: key.origin,
             organization: Some(organization),
             request: is_own.then(request),
+            asked: None,
         }
     }
 
@@ -188,6 +194,7 @@ impl TryFrom<KeptKeyRow> for KeptKey {
             origin: row.origin,
             organization: row.organization,
             request: row.request,
+            asked: row.asked,
         })
     }
 }
@@ -200,6 +207,7 @@ impl Serialize for KeptKey {
             origin: self.origin,
             organization: self.organization,
             request: self.request,
+            asked: self.asked,
         };
         written.serialize(to)
     }

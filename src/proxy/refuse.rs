@@ -52,6 +52,7 @@ closed_set! {
         BodyBroken => "body_broken",
         Untranslatable => "untranslatable",
         AnswerUntranslatable => "answer_untranslatable",
+        TranslationChanged => "translation_changed",
         MemoryFull => "memory_full",
         ConnectionsFull => "connections_full",
         LedgerUnavailable => "ledger_unavailable",
@@ -107,6 +108,7 @@ impl Code {
             | Self::Untranslatable
             // A repeat is given the same. Measured: Codex asks 30 times behind a 502, and once behind a 400.
             | Self::AnswerUntranslatable => StatusCode::BAD_REQUEST,
+            Self::TranslationChanged => StatusCode::CONFLICT,
             Self::TokenMissing | Self::TokenRefused | Self::AppRemoved | Self::RunEnded => {
                 StatusCode::UNAUTHORIZED
             }
@@ -283,6 +285,10 @@ impl Code {
             Self::AnswerUntranslatable => {
                 "The service's answer cannot be given in this dialect. It was billed; a repeat of the request is \
                  given the same answer."
+            }
+            Self::TranslationChanged => {
+                "This Idempotency-Key was used for this request, which is translated otherwise since: bursar or its \
+                 [models] changed. The service would refuse it; use a new key, which is a purchase of its own."
             }
             Self::MemoryFull => {
                 "Large requests take all the memory that there is for them on this machine; try again."

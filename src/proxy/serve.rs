@@ -42,6 +42,7 @@ use super::settle::{EntryGuard, Measured};
 use super::upstream::outgoing::Outgoing;
 use crate::ledger::FingerprintParts;
 use crate::ledger::entry::{EntryId, EntryKey, Intent, KeyOrigin};
+use crate::ledger::kept_key::KeptKey;
 use crate::places::{Place, Rest};
 use crate::protocol::Dialect;
 use crate::protocol::routes::{AnswerKind, Costs};
@@ -198,7 +199,10 @@ async fn serve_metered(
     };
     // From here on, whatever ends the request reports to a follower how.
     purchase.led_by(downstream.probe());
-    let kept = |key| ledger.kept_key(key, request.settings.organization, &parts);
+    let kept = |key| KeptKey {
+        asked: prepared.asked,
+        ..ledger.kept_key(key, request.settings.organization, &parts)
+    };
     request.key = purchase.key.as_ref().map(kept);
     let mut entry = EntryGuard::new(request.gateway, purchase);
     match intend(&request, downstream, &mut entry, &prepared, request_bytes).await {
@@ -217,6 +221,7 @@ async fn intend(
 ) -> Result<Admission, Ended> {
     let (gateway, admitted) = (request.gateway, request.admitted);
     let purchase = Arc::clone(entry.purchase());
+    predecessor::check_translation(request, &purchase).await?;
     let waiting = gateway.among_waiters(&request.app.name)?;
     let asked = gateway.clock.monotonic();
     let permit = room::permit(request, downstream, &purchase, request_bytes).await?;

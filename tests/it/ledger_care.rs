@@ -55,6 +55,7 @@ async fn buy(ledger: &Ledger, at_ms: u64, app: &str, amount: Option<u64>) {
                 origin: KeyOrigin::Minted,
                 organization: None,
                 request: None,
+                asked: None,
             }),
             request_bytes: 10,
             ..Intent::new(

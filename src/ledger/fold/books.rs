@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::ledger::entry::{InDoubt, Intent, Labels, Outcome, Settlement, State, Unresolved};
 use crate::ledger::fingerprint::Fingerprint;
 use crate::ledger::fold::effect::Effect;
-use crate::ledger::fold::keys::{KeyCharge, Keys};
+use crate::ledger::fold::keys::{KeyStanding, Keys};
 use crate::ledger::fold::quarters::Changes;
 use crate::ledger::fold::state::fold;
 use crate::ledger::fold::totals::Totals;
@@ -152,14 +152,14 @@ impl Books {
         }
     }
 
-    /// What is charged under a key for an equal request, in its 24 h; `None`: nothing is.
-    pub fn key_charge(
+    /// What a key is to a request.
+    pub fn key_standing(
         &self,
         key: &KeptKey,
         fingerprint: Fingerprint,
         now_ms: u64,
-    ) -> Option<KeyCharge> {
-        self.keys.charge(key, fingerprint, now_ms)
+    ) -> KeyStanding {
+        self.keys.standing(key, fingerprint, now_ms)
     }
 
     /// Before the entry leaves `open`, which knows the size of its request.

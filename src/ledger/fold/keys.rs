@@ -48,6 +48,17 @@ pub struct Keys {
     dropped: u64,
 }
 
+/// What a key is to a request, in the 24 h of now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyStanding {
+    /// Nothing was billed under it for an equal request, and it went with no other.
+    Free,
+    /// It went with another request, and not with this one: the service refuses it.
+    Elsewhere,
+    /// What was billed for an equal request, or may have been.
+    Charged(KeyCharge),
+}
+
 /// What an entry is looked up by.
 struct KeyQuery {
     key: ShortHash,
@@ -58,6 +69,17 @@ struct KeyQuery {
     /// `None`: no entry yet.
     id: Option<EntryId>,
     at_ms: u64,
+}
+
+// === impl KeyStanding ===
+
+impl KeyStanding {
+    pub fn charge(self) -> Option<KeyCharge> {
+        match self {
+            Self::Charged(charge) => Some(charge),
+            Self::Free | Self::Elsewhere => None,
+        }
+    }
 }
 
 // === impl Keys ===
@@ -144,6 +166,23 @@ impl Keys {
         self.find(&asked)
             .and_then(charge)
             .or_else(|| self.find_old(&asked)?.charge())
+    }
+
+    /// What the key is to a request of this fingerprint.
+    pub fn standing(&self, key: &KeptKey, fingerprint: Fingerprint, now_ms: u64) -> KeyStanding {
+        if let Some(charge) = self.charge(key, fingerprint, now_ms) {
+            return KeyStanding::Charged(charge);
+        }
+        let asked = self.asked(key, Some(fingerprint), None, now_ms);
+        let is_equal = |row: &KeyRow| row.request == asked.request;
+        let rows = self.rows_of(&asked).map(|(_, row)| row);
+        let mut rows = rows
+            .filter(|row| row.spans(now_ms) && !row.is_nothing())
+            .peekable();
+        match rows.peek().is_some() && !rows.any(is_equal) {
+            true => KeyStanding::Elsewhere,
+            false => KeyStanding::Free,
+        }
     }
 
     /// The entries that the key's amount settles at 0, when `id` is the entry it stands on.

@@ -126,6 +126,7 @@ pub(crate) fn minted(key: &str) -> KeptKey {
         origin: KeyOrigin::Minted,
         organization: Some(Organization(1)),
         request: None,
+        asked: None,
     }
 }
 

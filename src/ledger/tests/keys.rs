@@ -21,9 +21,10 @@ fn replay() -> Receipt {
 async fn is_charged(ledger: &Ledger, key: &str, organization: u64, body: &[u8]) -> bool {
     let (key, fingerprint) = own(ledger, key, organization, body);
     ledger
-        .key_charge(&key, fingerprint)
+        .key_standing(&key, fingerprint)
         .await
         .unwrap()
+        .charge()
         .is_some()
 }
 

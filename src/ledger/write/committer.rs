@@ -312,9 +312,9 @@ impl Committer {
                     journal_ended_ms: self.journal_ended_ms,
                 }));
             }
-            Job::KeyCharged(key, fingerprint) => {
-                let charge = loaded.books.key_charge(key, *fingerprint, now_ms);
-                return Ok(Acknowledged::KeyCharged(charge));
+            Job::KeyStands(key, fingerprint) => {
+                let standing = loaded.books.key_standing(key, *fingerprint, now_ms);
+                return Ok(Acknowledged::KeyStands(standing));
             }
         };
         for record in records {

@@ -14,7 +14,7 @@ use crate::ledger::delivery::{Handover, Remembered, Undelivered};
 use crate::ledger::entry::{Intent, Outcome, Settlement};
 use crate::ledger::error::LedgerError;
 use crate::ledger::fingerprint::Fingerprint;
-use crate::ledger::fold::keys::KeyCharge;
+use crate::ledger::fold::keys::KeyStanding;
 use crate::ledger::id::EntryId;
 use crate::ledger::kept_key::KeptKey;
 use crate::money::MicroUsd;
@@ -36,8 +36,8 @@ pub enum Job {
     Deliver(Box<Undelivered>, Handover),
     /// Writes nothing.
     Remember,
-    /// What is charged under this key for a request of this fingerprint. Writes nothing.
-    KeyCharged(Box<KeptKey>, Fingerprint),
+    /// What this key is to a request of this fingerprint. Writes nothing.
+    KeyStands(Box<KeptKey>, Fingerprint),
 }
 
 /// What it answers once that is durable.
@@ -48,7 +48,7 @@ pub enum Acknowledged {
     Reconciled(Option<EntryId>),
     Noted,
     Remembered(Remembered),
-    KeyCharged(Option<KeyCharge>),
+    KeyStands(KeyStanding),
 }
 
 pub type Reply = Result<Acknowledged, LedgerError>;
@@ -85,7 +85,7 @@ struct WaitingJobs {
 impl Job {
     /// Writes nothing.
     pub fn is_question(&self) -> bool {
-        matches!(self, Self::Remember | Self::KeyCharged(..))
+        matches!(self, Self::Remember | Self::KeyStands(..))
     }
 }
 

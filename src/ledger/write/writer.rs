@@ -252,7 +252,7 @@ impl Writer {
                 Job::IntendLate(_)
                 | Job::ReconcileRun { .. }
                 | Job::Remember
-                | Job::KeyCharged(..) => {}
+                | Job::KeyStands(..) => {}
             }
         }
     }

@@ -7,11 +7,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::end::Ended;
 use super::request::{Request, WAIT_MAX};
 use crate::config::Adopt;
+use crate::ledger::KeyStanding;
+use crate::ledger::query::find;
 use crate::proxy::downstream::Downstream;
 use crate::proxy::purchase::claim::{Claim, TWIN_WAIT};
 use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant};
@@ -91,6 +94,37 @@ pub async fn is_given_up(
         timeout(TWIN_WAIT, purchase.followed()).await.ok();
     }
     !claims.goes(purchase, policy, since, downstream.look())
+}
+
+/// Refuses a request under an app's own key that was translated otherwise when the key was first used: the service
+/// would refuse it as another request. The journal is searched only where the key went with other bytes alone.
+pub async fn check_translation(request: &Request<'_>, purchase: &Purchase) -> Result<(), Refusal> {
+    let translated = request.key.as_ref().filter(|key| key.asked.is_some());
+    let Some(key) = translated else {
+        return Ok(());
+    };
+    let ledger = &request.gateway.ledger;
+    let fingerprint = purchase.request_key.fingerprint;
+    // A ledger that cannot answer leaves it to the service.
+    if !matches!(
+        ledger.key_standing(key, fingerprint).await,
+        Ok(KeyStanding::Elsewhere)
+    ) {
+        return Ok(());
+    }
+    let state_dir = request.settings.config.ledger.state_dir.clone();
+    let (key, text) = (key.clone(), request.admitted.own_key.clone());
+    let looking = spawn_blocking(move || {
+        let found = find(&state_dir, &text.unwrap_or_default());
+        let entries = found.map(|found| found.entries).unwrap_or_default();
+        let kept = entries.iter().filter_map(|entry| entry.kept_key.as_ref());
+        kept.filter(|kept| kept.is_same_key(&key))
+            .any(|kept| kept.asked == key.asked)
+    });
+    match looking.await {
+        Ok(true) => Err(Code::TranslationChanged.into()),
+        Ok(false) | Err(_) => Ok(()),
+    }
 }
 
 fn adopt_policy(request: &Request<'_>) -> AdoptPolicy {

@@ -12,6 +12,8 @@ use pingora::http::RequestHeader;
 
 use super::request::Request;
 use crate::config::{AgentReceipts, ModelList, TranslatedStreams};
+use crate::ledger::FingerprintParts;
+use crate::ledger::fingerprint::Fingerprint;
 use crate::protocol::body::{RequestPeek, replace_model, without_stream};
 use crate::protocol::routes::BodyForm;
 use crate::protocol::translate::audio::{AudioRequest, Offer, Unsent, speech, transcription};
@@ -38,6 +40,8 @@ pub struct Prepared {
     pub dropped: Dropped,
     /// The app reads what an answer cost in its `usage`.
     pub shows_cost: bool,
+    /// The app's request before it was translated, where it goes under the app's own key.
+    pub asked: Option<Fingerprint>,
 }
 
 /// Largest turn that is made into a stream, or translated: the most that the interface names of any answer.
@@ -84,6 +88,13 @@ fn edited(
     let earlier = |id: &str| gateway.given_earlier(&request.app, id);
     if let Some(translated) = translate(route.dialect(), body.bytes(), &earlier) {
         let mut translated = translated.map_err(untranslatable)?;
+        let has_own_key = request.admitted.own_key.is_some() && route.keyed;
+        let asked = has_own_key.then(|| {
+            gateway.ledger.fingerprint(&FingerprintParts {
+                body: body.bytes(),
+                ..request.admitted.without_body()
+            })
+        });
         if is_live(request) {
             translated.turn.goes_live(&mut translated.body);
         }
@@ -100,6 +111,7 @@ fn edited(
             given: Given::Translated(translated.turn),
             dropped: translated.dropped,
             shows_cost: request.app.cost_in_usage.unwrap_or(true),
+            asked,
             ..with_alias(request, &body, peek)
         });
     }
@@ -182,6 +194,7 @@ fn of_audio(audio: AudioRequest) -> Prepared {
         given: Given::Audio(audio.turn),
         dropped: audio.dropped,
         shows_cost: false,
+        asked: None,
     }
 }
 
@@ -249,6 +262,7 @@ fn with_alias(request: &Request<'_>, body: &Bytes, peek: RequestPeek) -> Prepare
         given: Given::Served,
         dropped: Dropped::default(),
         shows_cost: false,
+        asked: None,
     }
 }
 

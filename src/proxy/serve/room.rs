@@ -71,11 +71,11 @@ async fn repeats(request: &Request<'_>, purchase: &Purchase) -> Option<Repeats> 
     }
     let ledger = &request.gateway.ledger;
     match ledger
-        .key_charge(key, purchase.request_key.fingerprint)
+        .key_standing(key, purchase.request_key.fingerprint)
         .await
     {
         // The key may have been there before midnight, and have waited for its purchase.
-        Ok(charge) => charge.map(|charge| Repeats {
+        Ok(standing) => standing.charge().map(|charge| Repeats {
             since_ms: charge.since_ms,
             from: charge.entries.into_iter().chain(adopted).collect(),
         }),

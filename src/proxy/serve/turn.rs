@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::end::{Ended, deserted, is_deserted};
 use super::request::Request;
+use crate::ledger::KeyStanding;
 use crate::ledger::entry::KeyOrigin;
 use crate::proxy::downstream::Downstream;
 use crate::proxy::limits::breaker::{Asks, Pass};
@@ -129,9 +130,9 @@ async fn asks(request: &Request<'_>, purchase: &Purchase) -> Asks {
         KeyOrigin::App => {
             request.gateway.breaker.is_refusing() && {
                 let fingerprint = purchase.request_key.fingerprint;
-                let charge = request.gateway.ledger.key_charge(key, fingerprint).await;
+                let standing = request.gateway.ledger.key_standing(key, fingerprint).await;
                 // A ledger that cannot answer knows nothing.
-                matches!(charge, Ok(Some(_)))
+                matches!(standing, Ok(KeyStanding::Charged(_)))
             }
         }
     };

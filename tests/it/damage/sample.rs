@@ -249,6 +249,7 @@ async fn begin(ledger: &Ledger, clock: &ManualClock, key: Option<&str>) -> Entry
             origin: KeyOrigin::Minted,
             organization: None,
             request: None,
+            asked: None,
         }),
         request_bytes: 120,
         key_use: key.map(|_| KeyUse {

@@ -238,3 +238,35 @@ async fn what_was_given_is_referred_to_by_an_id_that_no_reader_of_the_ledger_kno
     assert_eq!(texts.len(), 3, "{sent}");
     assert_eq!(texts[1]["content"], "the secret is 5", "{sent}");
 }
+
+/// The same bytes of the app become other bytes for the service: as by another version of the translation, here by an
+/// alias that came meanwhile.
+#[tokio::test]
+async fn an_own_key_whose_request_is_translated_otherwise_is_refused_and_nothing_is_sent() {
+    let own = [("idempotency-key", "mine-1")];
+    let alias = "[models]\naliases = { \"mine\" = \"auto\" }\n";
+    for (path, ..) in ROUTES {
+        let origin = Origin::start([
+            Step::Answer(answers(50, "bought")),
+            Step::Answer(answers(60, "new")),
+        ])
+        .await;
+        let bursar = Bursar::before(&origin.url()).await;
+        let named = |prompt| asks(path, prompt, false).replace("\"auto\"", "\"mine\"");
+        let first = ask(&bursar, path, &named("once"), &own).await;
+        assert_eq!(text_of(path, &first), "bought", "{path}");
+
+        let bursar = bursar.restart(alias).await;
+        let again = ask(&bursar, path, &named("once"), &own).await;
+        assert_eq!(again.status, 409, "{path}: {}", again.text());
+        assert_eq!(again.code(), Some("translation_changed"), "{path}");
+        assert_eq!(again.header("x-should-retry"), Some("false"), "{path}");
+        assert_eq!(origin.received().len(), 1, "{path}: nothing was sent");
+        assert_eq!(bursar.billed(), 50, "{path}");
+
+        // Another request under the key is the service's to refuse, and another key is free.
+        let other = ask(&bursar, path, &named("twice"), &own).await;
+        assert_eq!(text_of(path, &other), "new", "{path}");
+        assert_eq!(origin.received().len(), 2, "{path}");
+    }
+}

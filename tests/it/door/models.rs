@@ -9,7 +9,11 @@ use crate::support::{Bursar, Sandbox, Step, Wire};
 
 const LIST: &str = r#"{"object":"list","data":[{"id":"auto","object":"model","owned_by":"service","created":1700000000,"max_model_len":131072,"context_window":131072}]}"#;
 
-const ANTHROPIC: [(&str, &str); 2] = [("anthropic-version", "2023-06-01"), ("x-api-key", "x")];
+const ANTHROPIC: [(&str, &str); 3] = [
+    ("anthropic-version", "2023-06-01"),
+    ("anthropic-beta", "a-preview"),
+    ("x-api-key", "x"),
+];
 
 async fn get(bursar: &Bursar, path: &str) -> crate::support::Answer {
     Wire::tcp(bursar.address).await.get(path).await
@@ -150,6 +154,12 @@ async fn anthropics_clients_are_given_their_own_form() {
         (&model["type"], &model["display_name"]),
         (&json!("model"), &json!("auto"))
     );
+    let sent_for_one = door.origin.received().pop().expect("a request");
+    for (name, _) in ANTHROPIC {
+        for sent in [&sent, &sent_for_one] {
+            assert_eq!(sent.header(name), None, "it is for Anthropic alone");
+        }
+    }
     let unknown = ask("/v1/models/claude", Some(LIST)).await;
     assert_eq!(
         (unknown.status, unknown.header("x-bursar-error")),

@@ -1,5 +1,5 @@
 use super::row::KeyRow;
-use super::{EPOCH_MS, KEYS_MAX, Keys, Unresolved};
+use super::{EPOCH_MS, KEYS_MAX, KeyStanding, Keys, Unresolved};
 use crate::ledger::entry::{InDoubt, State};
 use crate::ledger::fingerprint::Fingerprint;
 use crate::ledger::fixtures::{START_MS, labels, minted};
@@ -471,4 +471,36 @@ fn i11_entries_that_wait_for_an_amount_take_at_most_32_mib_and_the_oldest_are_co
     assert_eq!(keys.dropped(), u64::try_from(forgotten).unwrap());
     keys.prune(START_MS + EPOCH_MS);
     assert_eq!((keys.table.len(), keys.waiting), (0, 0));
+}
+
+#[test]
+fn a_key_that_went_with_another_request_alone_stands_elsewhere_for_its_24_h() {
+    let (bound, other) = (own("k", 1, 1), own("k", 1, 2));
+    let mut keys = Keys::default();
+    let standing = |keys: &Keys, key: &KeptKey, at_ms| keys.standing(key, REQUEST, at_ms);
+    assert_eq!(standing(&keys, &other, START_MS), KeyStanding::Free);
+    keys.begin(&bound, REQUEST, id(1), START_MS);
+    keys.end(&bound, ended(1, State::Failed, START_MS));
+    assert_eq!(
+        standing(&keys, &other, START_MS),
+        KeyStanding::Free,
+        "it failed"
+    );
+    keys.begin(&bound, REQUEST, id(2), START_MS);
+    keys.end(&bound, ended(2, settled(5), START_MS));
+
+    let equal = standing(&keys, &bound, START_MS + 1);
+    assert!(matches!(equal, KeyStanding::Charged(_)), "{equal:?}");
+    assert_eq!(
+        standing(&keys, &other, START_MS + 1),
+        KeyStanding::Elsewhere
+    );
+    let rows = [(own("k", 2, 2), START_MS + 1), (other, START_MS + EPOCH_MS)];
+    for (key, at_ms) in rows {
+        assert_eq!(
+            standing(&keys, &key, at_ms),
+            KeyStanding::Free,
+            "{key:?} {at_ms}"
+        );
+    }
 }

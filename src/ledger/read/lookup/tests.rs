@@ -16,7 +16,7 @@ use crate::ledger::entry::{
 };
 use crate::ledger::fingerprint::Fingerprint;
 use crate::ledger::fixtures::paper::{Paper, crashes, ends, evidence};
-use crate::ledger::fixtures::{Bench, billed, buy, intent};
+use crate::ledger::fixtures::{Bench, billed, buy, intent, minted};
 use crate::ledger::kept_key::{EntryKey, KeptKey, KeyForm, Organization};
 use crate::ledger::query::{entries, find, list};
 use crate::ledger::read::filter::Listing;
@@ -112,9 +112,9 @@ fn key(which: usize) -> Option<KeptKey> {
     Some(KeptKey {
         form: KeyForm::of(&[0; 32], &text),
         origin,
-        organization: Some(Organization(u64::from(which.is_multiple_of(5))))
-            .filter(|_| !which.is_multiple_of(7)),
-        request: None,
+        organization: (!which.is_multiple_of(7))
+            .then(|| Organization(u64::from(which.is_multiple_of(5)))),
+        ..minted("")
     })
 }
 

@@ -52,7 +52,12 @@ async fn a_replay_holds_the_keys_of_a_day_however_long_the_journal_is() {
     let books = &replayed.books;
     let held = begun
         .iter()
-        .filter(|(key, request, then_ms)| books.key_charge(key, *request, *then_ms).is_some())
+        .filter(|(key, request, then_ms)| {
+            books
+                .key_standing(key, *request, *then_ms)
+                .charge()
+                .is_some()
+        })
         .count();
 
     assert_eq!(held, 144, "of {ENTRIES}");
