@@ -27,6 +27,7 @@ pub mod error;
 pub mod exec;
 pub mod explain;
 pub mod export;
+pub mod fleet;
 pub mod focus;
 pub mod freeze;
 pub mod key;
@@ -134,6 +135,8 @@ enum Command {
     Explain(explain::Args),
     /// Compare the ledger with the service's own figure, or with an invoice
     Reconcile(reconcile::Args),
+    /// Set up the books of several machines
+    Fleet(fleet::Args),
     /// Check, rebuild, export or compact the ledger
     Ledger(ledger::Args),
     /// Print which build this is
@@ -193,6 +196,7 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
         Some(Command::Thaw(args)) => freeze::thaw(&args),
         Some(Command::Explain(args)) => explain::explain(&args),
         Some(Command::Reconcile(args)) => reconcile::reconcile(&args),
+        Some(Command::Fleet(args)) => fleet::fleet(&args),
         Some(Command::Ledger(args)) => ledger::ledger(&args),
         Some(Command::Version(args)) => version::version(&args),
         Some(Command::Completions(args)) => shell_files::completions(&args, CommandLine::command()),

@@ -11,6 +11,7 @@
 mod app;
 mod env;
 mod errors;
+mod fleet;
 mod key;
 mod ledger;
 mod listen;
@@ -36,6 +37,7 @@ pub use self::env::{
     Overrides, PROXIES,
 };
 pub use self::errors::{ConfigErrors, Location};
+pub use self::fleet::{FleetTable, is_label};
 pub use self::key::{ApiKey, KEY_CHARS_MAX, KeyError, KeyFile, read_key};
 pub use self::ledger::{Durability, LedgerTable, OnFailure, Reconcile};
 pub use self::listen::Listen;
@@ -76,6 +78,7 @@ pub struct Config {
     pub models: Models,
     pub errors: Errors,
     pub log: Log,
+    pub fleet: FleetTable,
     /// What is allowed and deserves a line in the log.
     pub warnings: Vec<String>,
     in_force: InForce,
@@ -100,6 +103,7 @@ struct Values {
     models: Models,
     errors: Errors,
     log: Log,
+    fleet: FleetTable,
 }
 
 /// Where the daemon's ledger and admin listener are: all that a reading command needs. Found
@@ -113,6 +117,7 @@ pub struct Whereabouts {
     pub admin: Vec<ListenAddr>,
     /// As [`LedgerTable::retention`].
     pub retention: Option<Duration>,
+    pub fleet: FleetTable,
     pub caps: CapsTable,
     /// As [`Listen::anonymous`].
     pub anonymous: Option<bool>,
@@ -169,6 +174,7 @@ impl Config {
                 models: values.models,
                 errors: values.errors,
                 log: values.log,
+                fleet: values.fleet,
                 warnings: findings.warnings,
                 in_force: findings.in_force,
             }),
@@ -193,6 +199,7 @@ impl Config {
                 ..self.listen
             },
             ledger: running.ledger.clone(),
+            fleet: running.fleet.clone(),
             log: Log {
                 format: running.log.format,
                 ..self.log
@@ -241,6 +248,7 @@ impl Values {
             models: Models::read(reader),
             errors: Errors::read(reader),
             log: Log::read(reader),
+            fleet: FleetTable::read(reader),
         }
     }
 }
@@ -257,6 +265,7 @@ impl Whereabouts {
                 state_dir: ledger.state_dir,
                 state_dir_in_file: values.state_dir_in_file,
                 retention: ledger.retention,
+                fleet: values.fleet,
                 anonymous: values.listen.anonymous,
                 proxy: values.listen.proxy,
                 apps: values.apps,

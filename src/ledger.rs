@@ -47,7 +47,9 @@ pub(crate) use fold::{books, keys};
 pub use fold::{state, totals, undelivered};
 pub use handle::{Ledger, compact};
 pub(crate) use journal::state_dir;
-pub use options::{Durability, LedgerOptions, OnCommit, OnFailure, OnProgress, SEGMENT_BYTES_MAX};
+pub use options::{
+    Copied, Durability, LedgerOptions, OnCommit, OnFailure, OnProgress, SEGMENT_BYTES_MAX,
+};
 pub use read::reconcile;
 pub use totals::{Compared, LineKey, LineSums, MicroUsdSum, Standing, Totals};
 pub use upkeep::compact::{CompactReport, RETENTION_MS_MIN};
@@ -62,6 +64,7 @@ pub mod query {
     pub use super::read::group_by::GroupBy;
     pub use super::read::indexed::spend;
     pub use super::read::listing::{compacted_until_ms, entries, for_each_entry, list};
+    pub use super::read::since::{GapWhy, Shelved, Since, last_seq, lines_since};
     pub use super::read::spend::{Spend, SpendRow};
     pub use super::read::views::{DeliveryWord, EntryView, ReceiptWord};
     pub use super::read::window::{Period, Unknown, window};

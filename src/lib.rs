@@ -27,6 +27,7 @@
 //! | 5 | [`telemetry`] | log lines and every metric |
 //! | 5 | [`apps`] | which apps may spend |
 //! | 6 | [`notices`] | tells a person that little of a cap is left |
+//! | 6 | [`fleet`] | brings the journal to the books of a fleet |
 //! | 7 | [`proxy`] | the path of a request |
 //! | 7 | [`admin`] | metrics, health, the reading API; knows nothing of the proxy |
 //! | 8 | [`server`] | builds all of it, starts it, ends it in the right order |
@@ -67,6 +68,7 @@ pub mod apps;
 pub mod caps;
 pub mod telemetry;
 
+pub mod fleet;
 pub mod notices;
 
 pub mod admin;

@@ -39,7 +39,8 @@ use crate::apps::{Apps, AppsError, Declared};
 use crate::calendar;
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{Config, Env, ListenAddr, Overrides};
-use crate::ledger::{Ledger, LedgerError, LedgerOptions};
+use crate::fleet::{self, Worker};
+use crate::ledger::{Copied, Ledger, LedgerError, LedgerOptions};
 use crate::notices::Notices;
 use crate::proxy::{
     self, AppListener, EvalRunPoller, Gateway, GatewayParts, KeyEvidence, TrustError,
@@ -118,6 +119,8 @@ pub struct Server {
     gateway: Arc<Gateway>,
     apps: Arc<Apps>,
     notices: Arc<Notices>,
+    /// `None`: in no fleet.
+    fleet: Option<Arc<Worker>>,
     admin: Arc<Admin>,
     listening: Listening,
     stop_proxy: watch::Sender<bool>,
@@ -248,7 +251,8 @@ impl Server {
         let bound = proxy.iter().chain(&admin_bound).map(Bound::address);
         check_upstream(&config, bound.collect()).await?;
         let connections_max = descriptors::make_room(config.listen.connections_max);
-        let ledger = open_ledger(&config, &metrics, &clock).await?;
+        let fleet = fleet_worker(&config, &clock);
+        let ledger = open_ledger(&config, &metrics, &clock, fleet.as_ref()).await?;
         let apps = Arc::new(Apps::open(state_dir, Declared::from(&*config))?);
         if config.listen.is_remote() && !apps.table().has_token() {
             return Err(ServerError::NoAppCouldCall);
@@ -304,6 +308,7 @@ impl Server {
             gateway,
             apps,
             notices,
+            fleet,
             admin,
             listening,
             stop_proxy: watch::Sender::new(false),
@@ -325,6 +330,9 @@ impl Server {
         ));
         let evidence = EvalRunPoller::new(&server.gateway);
         tokio::spawn(evidence.gather(server.stop_proxy.subscribe()));
+        if let Some(fleet) = &server.fleet {
+            tokio::spawn(Arc::clone(fleet).run(server.stop_proxy.subscribe()));
+        }
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
             upstream = %server.config.upstream.base_url,
@@ -501,6 +509,9 @@ impl Server {
         }
         self.stop_admin.send_replace(true);
         self.ledger.close().await;
+        if let Some(fleet) = &self.fleet {
+            fleet.flush().await;
+        }
         tracing::info!("stopped");
     }
 }
@@ -529,15 +540,37 @@ fn key_status(evidence: KeyEvidence) -> KeyStatus {
     }
 }
 
+/// What brings this ledger to the fleet, if it is in one.
+fn fleet_worker(config: &Config, clock: &SharedClock) -> Option<Arc<Worker>> {
+    let table = &config.fleet;
+    let settings = fleet::Settings {
+        state_dir: config.ledger.state_dir.clone(),
+        url_file: table.url_file.clone()?,
+        ca_file: table.ca_file.clone(),
+        insecure: table.insecure,
+        host_label: table.label(),
+        ship_people: table.ship_people,
+        interval: table.interval,
+        stop_flush: table.stop_flush,
+    };
+    Some(Worker::new(
+        settings,
+        Copied::new(table.resend),
+        Arc::clone(clock),
+    ))
+}
+
 async fn open_ledger(
     config: &Config,
     metrics: &Arc<Metrics>,
     clock: &SharedClock,
+    fleet: Option<&Arc<Worker>>,
 ) -> Result<Ledger, ServerError> {
     let mut options = LedgerOptions::new(&config.ledger.state_dir, Arc::clone(clock));
     options.durability = config.ledger.durability;
     options.on_failure = config.ledger.on_failure;
     options.retention = config.ledger.retention;
+    options.copied = fleet.map(|fleet| fleet.copied());
     let metrics = Arc::clone(metrics);
     options.on_commit = Some(Arc::new(move |took| metrics.journal_commit(took)));
     // Replaying a long journal takes its time, and rebuilding the index still more.

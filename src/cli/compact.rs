@@ -61,6 +61,12 @@ pub fn compact(args: &Args) -> Result<(), CliError> {
     let report = if args.dry_run {
         let age_ms = u64::try_from(older_than.as_millis()).unwrap_or(u64::MAX);
         compactable(&whereabouts.state_dir, now_ms.saturating_sub(age_ms))?
+    } else if whereabouts.fleet.url_file.is_some() {
+        return Err(CliError::Failed(
+            "this ledger is in a fleet ([fleet] url_file): only the daemon knows what the fleet has of it, and compacts \
+             that by itself with [ledger] retention_days"
+                .to_owned(),
+        ));
     } else {
         let options = LedgerOptions::new(&whereabouts.state_dir, clock);
         ledger::compact(options, older_than).map_err(|error| match error {

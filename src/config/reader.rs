@@ -70,7 +70,7 @@ impl Need {
     fn is_of(&self, table: &str, key: &str) -> bool {
         match self {
             Self::Everything | Self::EverythingWith(_) => true,
-            Self::Whereabouts => matches!(table, "ledger" | "listen" | "caps" | "app"),
+            Self::Whereabouts => matches!(table, "ledger" | "listen" | "caps" | "app" | "fleet"),
             Self::KeyPlace => (table, key) == ("upstream", "api_key_file"),
         }
     }

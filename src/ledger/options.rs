@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::clock::SharedClock;
@@ -39,6 +40,17 @@ pub struct LedgerOptions {
     /// How long entries are kept one by one; then only their sums are. `None`: for ever. Less than
     /// two days counts as two days.
     pub retention: Option<Duration>,
+    /// Where copies of the lines are made: what is not copied stays one by one. `None`: nowhere.
+    pub copied: Option<Arc<Copied>>,
+}
+
+/// How far a copy of the journal has come, and how long lines stay all the same.
+#[derive(Debug)]
+pub struct Copied {
+    /// The last line that the copy has.
+    seq: AtomicU64,
+    /// How long lines stay one by one, so that a copy that lost something can be made whole.
+    pub stays: Duration,
 }
 
 // === impl LedgerOptions ===
@@ -55,6 +67,28 @@ impl LedgerOptions {
             rebuild: None,
             rebuild_beside_bytes: REBUILD_BESIDE_BYTES,
             retention: None,
+            copied: None,
         }
+    }
+}
+
+// === impl Copied ===
+
+impl Copied {
+    /// Nothing is known to be copied yet.
+    pub fn new(stays: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            seq: AtomicU64::new(0),
+            stays,
+        })
+    }
+
+    /// The copy has everything up to this line.
+    pub fn up_to(&self, seq: u64) {
+        self.seq.store(seq, Ordering::Relaxed);
+    }
+
+    pub fn seq(&self) -> u64 {
+        self.seq.load(Ordering::Relaxed)
     }
 }

@@ -5,7 +5,7 @@
 //! with the journal (rule I11): see [`listing::list`], [`listing::for_each_entry`] and
 //! [`indexed::spend`].
 //!
-//! Lowest first: `views`, `group_by`, `filter`, `lookup`, `listing`, `spend`, `indexed`, `window`, `usage`, `find`, `reconcile`.
+//! Lowest first: `views`, `group_by`, `filter`, `lookup`, `listing`, `spend`, `indexed`, `window`, `usage`, `find`, `reconcile`, `since`.
 
 pub mod filter;
 pub mod find;
@@ -14,6 +14,7 @@ pub mod indexed;
 pub mod listing;
 pub mod lookup;
 pub mod reconcile;
+pub mod since;
 pub mod spend;
 pub mod usage;
 pub mod views;

@@ -25,6 +25,7 @@ mod door;
 mod exec;
 mod explain;
 mod failed_calls;
+mod fleet;
 mod golden;
 mod heads;
 mod hostile;

@@ -28,7 +28,7 @@ const RANKS: [&[&str]; 10] = [
     &["ledger"],
     &["caps"],
     &["telemetry", "apps"],
-    &["notices"],
+    &["notices", "fleet"],
     &["proxy", "admin"],
     &["server"],
     &["cli", "main", "lib"],

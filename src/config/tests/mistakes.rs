@@ -38,7 +38,7 @@ fn each_mistake_is_one_clear_line() {
         (
             "[zzz]\n",
             &[
-                "config.toml:4: [zzz] is unknown; known here: service_name, [upstream], [listen], [retry], [shaping], [ledger], [streams], [caps], [notify], [[app]], [reconcile], [models], [errors], [log]",
+                "config.toml:4: [zzz] is unknown; known here: service_name, [upstream], [listen], [retry], [shaping], [ledger], [streams], [caps], [notify], [[app]], [reconcile], [models], [errors], [log], [fleet]",
             ],
         ),
         (

@@ -429,17 +429,20 @@ impl Writer {
 
     fn wanted(&self, before_ms: u64) -> Wanted {
         let books = self.committer.loaded().map(|loaded| &loaded.books);
+        let open = books.and_then(|books| books.oldest_open_seq());
+        let copied = self.committer.options().copied.as_ref();
+        let uncopied = copied.map_or(u64::MAX, |copied| copied.seq().saturating_add(1));
         Wanted {
             before_ms,
-            before_seq: books
-                .and_then(|books| books.oldest_open_seq())
-                .unwrap_or(u64::MAX),
+            before_seq: open.unwrap_or(u64::MAX).min(uncopied),
             awaited: books.map_or_else(Default::default, |books| books.awaited(before_ms)),
         }
     }
 
     fn before_ms(&self, retention: Duration) -> u64 {
-        let retention_ms = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
+        let copied = self.committer.options().copied.as_ref();
+        let stays = copied.map_or(retention, |copied| copied.stays.max(retention));
+        let retention_ms = u64::try_from(stays.as_millis()).unwrap_or(u64::MAX);
         let retention_ms = retention_ms.max(RETENTION_MS_MIN);
         self.wall_ms().saturating_sub(retention_ms)
     }

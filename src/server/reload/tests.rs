@@ -59,7 +59,9 @@ fn a_reload_takes_what_it_can_and_keeps_what_takes_a_restart() {
         folder.path(),
         "[listen]\nproxy = [\"127.0.0.1:9001\"]\nadmin = [\"127.0.0.1:9002\"]\nconnections_max = 7\nshutdown_timeout_s = 7\n\
          [ledger]\nstate_dir = \"elsewhere\"\ndurability = \"process\"\non_failure = \"serve\"\nretention_days = 7\n\
-         [log]\nformat = \"json\"\nlevel = \"debug\"\n[retry]\nattempts = 5\n",
+         [log]\nformat = \"json\"\nlevel = \"debug\"\n[retry]\nattempts = 5\n\
+         [fleet]\nurl_file = \"url\"\nhost_label = \"h\"\nca_file = \"ca\"\ninsecure = true\nship_interval_s = 7\n\
+         resend_days = 7\nship_people = true\nstop_flush_s = 7\n",
     );
     let keys = running.keys_needing_restart(&new);
     let marked = include_str!("../../../config.toml")

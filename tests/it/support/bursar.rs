@@ -58,6 +58,11 @@ impl Bursar {
         Self::start(directory, upstream, lines, clock).await
     }
 
+    /// Starts on the state directory that lies in this one.
+    pub async fn on(directory: TempDir, upstream: &str) -> Self {
+        Self::start(directory, upstream, "", SystemClock::shared()).await
+    }
+
     /// Ends in order and starts again on the same state, on a new port. Requests in flight are cut,
     /// as by a stop whose time is up.
     pub async fn restart(self, lines: &str) -> Self {

@@ -1,0 +1,293 @@
+//! One visit: what the fleet lacks of this ledger's journal is brought there.
+//!
+//! | the fleet's mark, against the journal | |
+//! |---|---|
+//! | the same hash there | ship what follows |
+//! | another hash, or a number that the journal does not reach | this is a copy: find the last common line, take another name, ship what follows it |
+//! | at a line that was compacted | stop: nothing can be compared, and nothing is guessed |
+//!
+//! Promise: bounded memory, whatever is to be shipped; a visit that ends anywhere is gone on with by the next. The
+//! database's mark is the truth, and what is kept here a hint.
+
+use std::path::PathBuf;
+
+use tokio::task::spawn_blocking;
+
+use super::chain::Chain;
+use super::database::{Fleet, FleetError, Taken};
+use super::identity::{FleetIdentity, IdentityError};
+use super::marks::Marks;
+use crate::ledger::LedgerError;
+use crate::ledger::query::{Since, last_seq, lines_since};
+use crate::ledger::state_dir::Directory;
+
+/// Lines that are handed over at once.
+const BATCH_LINES: usize = 500;
+
+/// How often a visit begins anew: after a copy was noticed, or the fleet had forgotten something.
+const TURNS_MAX: usize = 8;
+
+/// A ledger that ships.
+pub struct Shipping {
+    state_dir: PathBuf,
+    identity: FleetIdentity,
+    marks: Marks,
+    host_label: String,
+    ship_people: bool,
+}
+
+/// What a visit came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shipped {
+    /// Lines, and ranges that the journal does not have.
+    pub lines: u64,
+    /// The last number that the fleet has.
+    pub mark_seq: u64,
+    /// The journal's own.
+    pub journal_seq: u64,
+    pub clock_ahead_ms: i64,
+    /// It was a copy, and took another name.
+    pub forked: bool,
+}
+
+/// Why a visit did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Trouble {
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    #[error("the journal cannot be read: {0}")]
+    Ledger(#[from] LedgerError),
+    #[error(
+        "the fleet has this ledger up to line {0}, which was compacted here: its database was restored from an older \
+         backup than [fleet] resend_days. See docs/fleet.md, \"A restored database\""
+    )]
+    NeedsCompacted(u64),
+    #[error("this ledger is in no fleet; a code below the URL lets it in (docs/fleet.md)")]
+    NotJoined,
+    #[error("the fleet's address in {path} cannot be used: {why}")]
+    UrlFile { path: PathBuf, why: String },
+    #[error("the fleet and this ledger do not come to agree on its last line")]
+    Undecided,
+    #[error("reading the journal ended by a panic")]
+    Panicked,
+}
+
+/// The hash of this journal behind a number.
+enum Own {
+    Known(Chain),
+    /// No line ends there.
+    Elsewhere,
+}
+
+// === impl Shipping ===
+
+impl Shipping {
+    /// `None`: this ledger is in no fleet.
+    pub fn open(
+        state_dir: PathBuf,
+        host_label: String,
+        ship_people: bool,
+    ) -> Result<Option<Self>, Trouble> {
+        let directory = Directory::open(&state_dir)?;
+        let Some(identity) = FleetIdentity::read(&directory)? else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            marks: Marks::read(&directory)?,
+            state_dir,
+            identity,
+            host_label,
+            ship_people,
+        }))
+    }
+
+    /// With a name that the fleet does not know yet, and that stays, whatever becomes of the first call.
+    pub fn create(
+        state_dir: PathBuf,
+        host_label: String,
+        ship_people: bool,
+    ) -> Result<Self, Trouble> {
+        let directory = Directory::open(&state_dir)?;
+        let identity = FleetIdentity::new()?;
+        identity.store(&directory)?;
+        Ok(Self {
+            marks: Marks::read(&directory)?,
+            state_dir,
+            identity,
+            host_label,
+            ship_people,
+        })
+    }
+
+    /// Has the fleet let this ledger in. Repeated, it changes nothing.
+    pub async fn enrol(&self, fleet: &Fleet, code: &str) -> Result<(), Trouble> {
+        Ok(fleet.enrol(code, &self.identity, &self.host_label).await?)
+    }
+
+    pub fn identity(&self) -> &FleetIdentity {
+        &self.identity
+    }
+
+    /// Brings everything there that was acknowledged when it began, and what came meanwhile.
+    pub async fn visit(&mut self, fleet: &Fleet, wall_ms: u64) -> Result<Shipped, Trouble> {
+        let mut shipped = Shipped::default();
+        for _ in 0..TURNS_MAX {
+            if self.identity.becomes.is_some() {
+                self.become_another(fleet).await?;
+                shipped.forked = true;
+            }
+            shipped.journal_seq = self.journal_seq().await?;
+            let standing = fleet
+                .hello(
+                    &self.identity,
+                    &self.host_label,
+                    shipped.journal_seq,
+                    wall_ms,
+                )
+                .await?;
+            shipped.clock_ahead_ms = standing.clock_ahead_ms;
+            shipped.mark_seq = standing.mark_seq;
+            let is_ours = match self.chain_at(standing.mark_seq).await? {
+                Own::Known(chain) => chain == standing.chain,
+                Own::Elsewhere => false,
+            };
+            if !is_ours {
+                self.take_another_name(fleet, standing.mark_seq).await?;
+                continue;
+            }
+            self.marks.add(standing.mark_seq, &standing.chain)?;
+            if self.ship_from(fleet, &standing.chain, &mut shipped).await? {
+                return Ok(shipped);
+            }
+        }
+        Err(Trouble::Undecided)
+    }
+
+    /// Ships until nothing is left. `false`: the fleet's mark is another than was thought.
+    async fn ship_from(
+        &mut self,
+        fleet: &Fleet,
+        from: &Chain,
+        shipped: &mut Shipped,
+    ) -> Result<bool, Trouble> {
+        let mut chain = from.clone();
+        loop {
+            let lines = match self.lines_since(shipped.mark_seq).await? {
+                Since::These(lines) if lines.is_empty() => return Ok(true),
+                Since::These(lines) => lines,
+                Since::Compacted => return Err(Trouble::NeedsCompacted(shipped.mark_seq)),
+            };
+            let own = lines
+                .iter()
+                .fold(chain.clone(), |chain, line| chain.then(line));
+            let after = (shipped.mark_seq, &chain);
+            shipped.journal_seq = self.journal_seq().await?;
+            let taken = fleet
+                .ship(
+                    &self.identity,
+                    after,
+                    &lines,
+                    self.ship_people,
+                    shipped.journal_seq,
+                )
+                .await?;
+            match taken {
+                Taken::All {
+                    mark_seq,
+                    chain: there,
+                } if there == own => {
+                    let count = u64::try_from(lines.len()).unwrap_or(u64::MAX);
+                    shipped.lines = shipped.lines.saturating_add(count);
+                    shipped.mark_seq = mark_seq;
+                    chain = there;
+                    self.marks.add(mark_seq, &chain)?;
+                }
+                Taken::All { .. } | Taken::Behind { .. } | Taken::Fork => return Ok(false),
+            }
+        }
+    }
+
+    /// Finds the last line that both have, and notes the name that this copy takes.
+    async fn take_another_name(&mut self, fleet: &Fleet, mark_seq: u64) -> Result<(), Trouble> {
+        let mut common_seq = 0;
+        let mut low = 0;
+        let mut high = mark_seq.min(self.journal_seq().await?);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            match fleet.chain_at(&self.identity, middle).await? {
+                Some((seq, chain)) if seq > common_seq => match self.chain_at(seq).await? {
+                    Own::Known(own) if own == chain => {
+                        common_seq = seq;
+                        low = middle;
+                    }
+                    Own::Known(_) | Own::Elsewhere => high = seq - 1,
+                },
+                Some(_) | None => low = middle,
+            }
+        }
+        tracing::warn!(
+            ledger = %self.identity.ledger,
+            common_seq,
+            "the fleet has other lines under this ledger's name: this is a copy, or the other is. It takes a name of \
+             its own and ships what follows the last common line"
+        );
+        self.identity = self.identity.clone().becoming(common_seq)?;
+        self.identity.store(&self.directory()?)?;
+        Ok(())
+    }
+
+    /// Has the fleet confirm the name that was noted.
+    async fn become_another(&mut self, fleet: &Fleet) -> Result<(), Trouble> {
+        let common_seq = self
+            .identity
+            .becomes
+            .as_ref()
+            .map_or(0, |one| one.common_seq);
+        let Own::Known(common) = self.chain_at(common_seq).await? else {
+            return Err(Trouble::Undecided);
+        };
+        fleet.fork(&self.identity, &common).await?;
+        if let Some(other) = self.identity.become_it() {
+            other.store(&self.directory()?)?;
+            self.identity = other;
+        }
+        Ok(())
+    }
+
+    async fn chain_at(&self, seq: u64) -> Result<Own, Trouble> {
+        let (mut at, mut chain) = self.marks.before(seq);
+        while at < seq {
+            let lines = match self.lines_since(at).await? {
+                Since::These(lines) => lines,
+                Since::Compacted => return Err(Trouble::NeedsCompacted(seq)),
+            };
+            let begun = at;
+            for line in lines.iter().take_while(|line| line.last_seq() <= seq) {
+                chain = chain.then(line);
+                at = line.last_seq();
+            }
+            if at == begun {
+                return Ok(Own::Elsewhere);
+            }
+        }
+        Ok(Own::Known(chain))
+    }
+
+    async fn lines_since(&self, after: u64) -> Result<Since, Trouble> {
+        let state_dir = self.state_dir.clone();
+        let reading = spawn_blocking(move || lines_since(&state_dir, after, BATCH_LINES));
+        Ok(reading.await.map_err(|_| Trouble::Panicked)??)
+    }
+
+    async fn journal_seq(&self) -> Result<u64, Trouble> {
+        let state_dir = self.state_dir.clone();
+        let reading = spawn_blocking(move || last_seq(&state_dir));
+        Ok(reading.await.map_err(|_| Trouble::Panicked)??)
+    }
+
+    fn directory(&self) -> Result<Directory, LedgerError> {
+        Directory::open(&self.state_dir)
+    }
+}

@@ -1,0 +1,156 @@
+//! Copies of a ledger's directory, and copies of the database: nothing is counted twice, and nothing is lost.
+
+use super::{Shipping, buy, connect, copied, fleet, joined, left_alone, pricing, ship, summed};
+use crate::support::Bursar;
+use crate::support::postgres::Postgres;
+
+/// How many ledgers the fleet has, and how many of them are copies.
+fn ledgers(postgres: &Postgres) -> String {
+    postgres.sql(
+        super::DATABASE,
+        "SELECT count(*), count(copy_of) FROM bursar_fleet.ledgers",
+    )
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_clone_counts_what_it_bought_itself_whichever_of_the_two_comes_first() {
+    for clone_first in [false, true] {
+        let postgres = fleet();
+        let origin = pricing(10).await;
+        let bursar = Bursar::before(&origin.url()).await;
+        let database = connect(&postgres).await;
+        let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
+        buy(&bursar, "before").await;
+        ship(&database, &mut shipping).await;
+        // Both have this one; only one of them ships it.
+        buy(&bursar, "unshipped").await;
+        let clone = Bursar::on(copied(&bursar.state_dir()), &origin.url()).await;
+        let path = clone.state_dir();
+        buy(&bursar, "the original's").await;
+        for prompt in ["the clone's", "another of the clone's"] {
+            buy(&clone, prompt).await;
+        }
+        let mut cloned = joined(&database, &path, 2).await;
+        let mut forks = 0;
+        for is_clone in [clone_first, !clone_first, clone_first, !clone_first] {
+            let shipped = match is_clone {
+                true => ship(&database, &mut cloned).await,
+                false => ship(&database, &mut shipping).await,
+            };
+            forks += u32::from(shipped.forked);
+        }
+        // 2 in common, 1 of the original, 2 of the clone.
+        assert_eq!(summed(&postgres), (5, 50), "clone first: {clone_first}");
+        assert_eq!(forks, 1, "the second one takes another name");
+        assert_eq!(ledgers(&postgres), "2|1");
+        let sums = [bursar.billed(), clone.billed()];
+        assert_eq!(sums, [30, 40], "no local sum changes");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_clone_of_a_clone_shares_what_each_of_its_ancestors_shipped() {
+    let postgres = fleet();
+    let origin = pricing(1).await;
+    let first = Bursar::before(&origin.url()).await;
+    let database = connect(&postgres).await;
+    let mut one = joined(&database, &first.state_dir(), 1).await;
+    buy(&first, "1").await;
+    ship(&database, &mut one).await;
+    let second = Bursar::on(copied(&first.state_dir()), &origin.url()).await;
+    let path = second.state_dir();
+    buy(&first, "2").await;
+    ship(&database, &mut one).await;
+    buy(&second, "3").await;
+    let mut two = joined(&database, &path, 2).await;
+    assert!(ship(&database, &mut two).await.forked);
+    // Of the clone, twice: one that has lines of the clone's own, and one that is brought back to before them.
+    let third = Bursar::on(copied(&path), &origin.url()).await;
+    let path = third.state_dir();
+    buy(&second, "4").await;
+    ship(&database, &mut two).await;
+    buy(&third, "5").await;
+    let mut three = joined(&database, &path, 3).await;
+    assert!(ship(&database, &mut three).await.forked);
+    assert_eq!(summed(&postgres), (5, 5));
+    assert_eq!(ledgers(&postgres), "3|2");
+    assert_eq!([first.billed(), second.billed(), third.billed()], [2, 3, 3]);
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_golden_image_may_be_started_twenty_times() {
+    let postgres = fleet();
+    let origin = pricing(2).await;
+    let image = Bursar::before(&origin.url()).await;
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &image.state_dir(), 1).await;
+    buy(&image, "of the image").await;
+    ship(&database, &mut shipping).await;
+    let mut forks = 0;
+    for number in 0..20 {
+        let started = Bursar::on(copied(&image.state_dir()), &origin.url()).await;
+        let path = started.state_dir();
+        let mut shipping: Shipping = joined(&database, &path, 2).await;
+        buy(&started, &format!("of {number}")).await;
+        forks += u32::from(ship(&database, &mut shipping).await.forked);
+    }
+    assert_eq!(summed(&postgres), (21, 42));
+    assert_eq!(forks, 19, "the first goes on under the image's name");
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_directory_restored_from_a_backup_ships_what_it_buys_from_then_on() {
+    let postgres = fleet();
+    let origin = pricing(5).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
+    buy(&bursar, "1").await;
+    let backup = copied(&bursar.state_dir());
+    buy(&bursar, "2").await;
+    ship(&database, &mut shipping).await;
+    drop(bursar);
+    let restored = Bursar::on(backup, &origin.url()).await;
+    let path = restored.state_dir();
+    let mut shipping = joined(&database, &path, 1).await;
+    // Before it has bought anything, the fleet has more than it: its number is not reached.
+    assert!(ship(&database, &mut shipping).await.forked);
+    assert_eq!(summed(&postgres), (2, 10), "what was bought was bought");
+    buy(&restored, "3").await;
+    assert!(!ship(&database, &mut shipping).await.forked);
+    assert_eq!(summed(&postgres), (3, 15));
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_database_restored_from_a_backup_is_given_what_it_forgot() {
+    let postgres = fleet();
+    let origin = pricing(5).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
+    buy(&bursar, "1").await;
+    ship(&database, &mut shipping).await;
+    drop(database);
+    left_alone(&postgres).await;
+    postgres.sql("postgres", "CREATE DATABASE backup TEMPLATE fleet");
+    let database = connect(&postgres).await;
+    for prompt in ["2", "3"] {
+        buy(&bursar, prompt).await;
+        ship(&database, &mut shipping).await;
+    }
+    assert_eq!(summed(&postgres), (3, 15));
+    drop(database);
+    left_alone(&postgres).await;
+    postgres.sql("postgres", "DROP DATABASE fleet");
+    postgres.sql("postgres", "ALTER DATABASE backup RENAME TO fleet");
+    assert_eq!(summed(&postgres), (1, 5), "it forgot two");
+    let database = connect(&postgres).await;
+    let shipped = ship(&database, &mut shipping).await;
+    assert_eq!((shipped.lines, shipped.forked), (4, false));
+    assert_eq!(summed(&postgres), (3, 15));
+}

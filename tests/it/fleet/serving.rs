@@ -1,0 +1,134 @@
+//! A daemon in a fleet: it serves whatever its database does, and catches up.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::{CODE, DATABASE, fleet, summed};
+use crate::support::daemon::{Daemon, Signal};
+use crate::support::postgres::Postgres;
+use crate::support::wire::request;
+use crate::support::{Sandbox, chat, within};
+
+/// A machine of the fleet.
+struct Member {
+    directory: TempDir,
+    daemon: Option<Daemon>,
+    upstream: String,
+}
+
+impl Member {
+    async fn start(upstream: &str, postgres: &Postgres, number: u8) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let url = format!("{}\n{CODE}{number}\n", postgres.url("node", DATABASE));
+        let file = directory.path().join("url");
+        std::fs::write(&file, url).expect("a file");
+        let config = format!(
+            "[fleet]\nurl_file = {:?}\nhost_label = \"host-{number}\"\nship_interval_s = 1\n",
+            file.to_str().expect("UTF-8")
+        );
+        std::fs::write(directory.path().join("config.toml"), config).expect("a file");
+        let mut member = Self {
+            directory,
+            daemon: None,
+            upstream: upstream.to_owned(),
+        };
+        member.begin().await;
+        member
+    }
+
+    async fn begin(&mut self) {
+        let config = self.directory.path().join("config.toml");
+        let config = config.to_str().expect("UTF-8");
+        let started = Daemon::start(&self.upstream, &self.state_dir(), &["--config", config]).await;
+        self.daemon = Some(started);
+    }
+
+    fn state_dir(&self) -> PathBuf {
+        self.directory.path().join("state")
+    }
+
+    fn daemon(&self) -> &Daemon {
+        self.daemon.as_ref().expect("it runs")
+    }
+
+    async fn buy(&self, prompt: &str) {
+        let mut app = self.daemon().connect().await;
+        app.send(request("POST", "/v1/chat/completions", &[], &chat(prompt)))
+            .await;
+        let answer = app.answer().await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+
+    async fn stop(&mut self) {
+        if let Some(mut daemon) = self.daemon.take() {
+            daemon.signal(Signal::TERM);
+            assert_eq!(daemon.ended().await.code(), Some(0));
+        }
+    }
+
+    fn billed(&self) -> u64 {
+        billed(&self.state_dir())
+    }
+}
+
+fn billed(state_dir: &Path) -> u64 {
+    let entries = crate::support::bursar::entries(state_dir);
+    let amounts = entries.iter().filter_map(|entry| entry.state.billed());
+    amounts.map(bursar::money::MicroUsd::get).sum()
+}
+
+async fn is_shipped(postgres: &Postgres, requests: i64) {
+    within(
+        std::time::Duration::from_secs(60),
+        "the fleet to have it",
+        || async { (summed(postgres).0 == requests).then_some(()) },
+    )
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn three_machines_sum_to_the_services_books_over_kill_outage_and_restart() {
+    let postgres = fleet();
+    let sandbox = Sandbox::start().await;
+    let mut members = Vec::new();
+    for number in 1..4 {
+        members.push(Member::start(&sandbox.url(), &postgres, number).await);
+    }
+    for (at, member) in members.iter().enumerate() {
+        for round in 0..3 {
+            member.buy(&format!("machine {at}, round {round}")).await;
+        }
+    }
+    is_shipped(&postgres, 9).await;
+
+    // The database is gone at once; requests go on, and one machine dies meanwhile.
+    postgres.end();
+    for (at, member) in members.iter().enumerate() {
+        member
+            .buy(&format!("machine {at}, without a database"))
+            .await;
+    }
+    let mut killed = members[0].daemon.take().expect("it runs");
+    killed.signal(Signal::KILL);
+    killed.ended().await;
+    members[0].begin().await;
+    members[0].buy("after the kill").await;
+    postgres.begin();
+    is_shipped(&postgres, 13).await;
+
+    // What was bought at last is shipped by the stop.
+    members[2].buy("at the end").await;
+    for member in &mut members {
+        member.stop().await;
+    }
+    let journals: u64 = members.iter().map(Member::billed).sum();
+    assert_eq!(summed(&postgres), (14, journals));
+    assert_eq!(journals, sandbox.debited().await);
+    let hosts = "SELECT host, lines_behind FROM bursar_fleet.fleet ORDER BY host";
+    assert_eq!(
+        postgres.sql(DATABASE, hosts),
+        "host-1|0\nhost-2|0\nhost-3|0"
+    );
+}
