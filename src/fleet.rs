@@ -24,4 +24,4 @@ pub use address::{Address, AddressError, UrlFile};
 pub use database::{Fleet, FleetError, Standing};
 pub use identity::{FleetIdentity, IdentityError};
 pub use ship::{Shipped, Shipping, Trouble};
-pub use worker::{FleetStatus, Settings, Worker};
+pub use worker::Worker;

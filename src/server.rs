@@ -39,8 +39,8 @@ use crate::apps::{Apps, AppsError, Declared};
 use crate::calendar;
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::{Config, Env, ListenAddr, Overrides};
-use crate::fleet::{self, Worker};
-use crate::ledger::{Copied, Ledger, LedgerError, LedgerOptions};
+use crate::fleet::Worker;
+use crate::ledger::{Ledger, LedgerError, LedgerOptions};
 use crate::notices::Notices;
 use crate::proxy::{
     self, AppListener, EvalRunPoller, Gateway, GatewayParts, KeyEvidence, TrustError,
@@ -251,7 +251,7 @@ impl Server {
         let bound = proxy.iter().chain(&admin_bound).map(Bound::address);
         check_upstream(&config, bound.collect()).await?;
         let connections_max = descriptors::make_room(config.listen.connections_max);
-        let fleet = fleet_worker(&config, &clock);
+        let fleet = Worker::new(&config.fleet, state_dir, &clock);
         let ledger = open_ledger(&config, &metrics, &clock, fleet.as_ref()).await?;
         let apps = Arc::new(Apps::open(state_dir, Declared::from(&*config))?);
         if config.listen.is_remote() && !apps.table().has_token() {
@@ -538,26 +538,6 @@ fn key_status(evidence: KeyEvidence) -> KeyStatus {
         refused: at(evidence.refused_ms),
         balance_empty: at(evidence.balance_empty_ms),
     }
-}
-
-/// What brings this ledger to the fleet, if it is in one.
-fn fleet_worker(config: &Config, clock: &SharedClock) -> Option<Arc<Worker>> {
-    let table = &config.fleet;
-    let settings = fleet::Settings {
-        state_dir: config.ledger.state_dir.clone(),
-        url_file: table.url_file.clone()?,
-        ca_file: table.ca_file.clone(),
-        insecure: table.insecure,
-        host_label: table.label(),
-        ship_people: table.ship_people,
-        interval: table.interval,
-        stop_flush: table.stop_flush,
-    };
-    Some(Worker::new(
-        settings,
-        Copied::new(table.resend),
-        Arc::clone(clock),
-    ))
 }
 
 async fn open_ledger(

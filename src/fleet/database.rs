@@ -127,7 +127,7 @@ impl Fleet {
     pub async fn enrol(
         &self,
         code: &str,
-        who: &FleetIdentity,
+        caller: &FleetIdentity,
         host_label: &str,
     ) -> Result<(), FleetError> {
         let bursar = env!("CARGO_PKG_VERSION");
@@ -135,8 +135,8 @@ impl Fleet {
             "SELECT bursar_fleet.enrol($1, $2, $3, $4, $5)",
             &[
                 (&code, Type::TEXT),
-                (&who.ledger, Type::UUID),
-                (&who.secret(), Type::BYTEA),
+                (&caller.ledger, Type::UUID),
+                (&caller.secret(), Type::BYTEA),
                 (&host_label, Type::TEXT),
                 (&bursar, Type::TEXT),
             ],
@@ -148,7 +148,7 @@ impl Fleet {
     /// What the fleet has of this ledger.
     pub async fn hello(
         &self,
-        who: &FleetIdentity,
+        caller: &FleetIdentity,
         host_label: &str,
         journal_seq: u64,
         wall_ms: u64,
@@ -162,8 +162,8 @@ impl Fleet {
             .one(
                 "SELECT version, mark_seq, mark_chain, clock_ahead_ms FROM bursar_fleet.hello($1, $2, $3, $4, $5, $6)",
                 &[
-                    (&who.ledger, Type::UUID),
-                    (&who.secret(), Type::BYTEA),
+                    (&caller.ledger, Type::UUID),
+                    (&caller.secret(), Type::BYTEA),
                     (&host_label, Type::TEXT),
                     (&bursar, Type::TEXT),
                     (&journal_seq, Type::INT8),
@@ -182,7 +182,7 @@ impl Fleet {
     /// The last line at or before a number, and the hash behind it. `None`: there is none.
     pub async fn chain_at(
         &self,
-        who: &FleetIdentity,
+        caller: &FleetIdentity,
         at_seq: u64,
     ) -> Result<Option<(u64, Chain)>, FleetError> {
         let at_seq = number(at_seq);
@@ -190,8 +190,8 @@ impl Fleet {
             .one(
                 "SELECT seq, chain FROM bursar_fleet.chain_at($1, $2, $3)",
                 &[
-                    (&who.ledger, Type::UUID),
-                    (&who.secret(), Type::BYTEA),
+                    (&caller.ledger, Type::UUID),
+                    (&caller.secret(), Type::BYTEA),
                     (&at_seq, Type::INT8),
                 ],
             )
@@ -205,7 +205,7 @@ impl Fleet {
     /// Hands over what follows a line.
     pub async fn ship(
         &self,
-        who: &FleetIdentity,
+        caller: &FleetIdentity,
         after: (u64, &Chain),
         lines: &[Shelved],
         ship_people: bool,
@@ -217,8 +217,8 @@ impl Fleet {
             .one(
                 "SELECT verdict, mark_seq, mark_chain FROM bursar_fleet.ship($1, $2, $3, $4, $5, $6, $7, $8, $9)",
                 &[
-                    (&who.ledger, Type::UUID),
-                    (&who.secret(), Type::BYTEA),
+                    (&caller.ledger, Type::UUID),
+                    (&caller.secret(), Type::BYTEA),
                     (&after_seq, Type::INT8),
                     (&after.1.as_bytes(), Type::BYTEA),
                     (&batch.first_seqs, Type::INT8_ARRAY),
@@ -242,16 +242,16 @@ impl Fleet {
     }
 
     /// Gives a copy the name that it takes. Repeated, it changes nothing.
-    pub async fn fork(&self, who: &FleetIdentity, common: &Chain) -> Result<(), FleetError> {
-        let Some(becoming) = &who.becomes else {
+    pub async fn fork(&self, caller: &FleetIdentity, common: &Chain) -> Result<(), FleetError> {
+        let Some(becoming) = &caller.becomes else {
             return Ok(());
         };
         let common_seq = number(becoming.common_seq);
         self.call(
             "SELECT bursar_fleet.fork($1, $2, $3, $4, $5, $6)",
             &[
-                (&who.ledger, Type::UUID),
-                (&who.secret(), Type::BYTEA),
+                (&caller.ledger, Type::UUID),
+                (&caller.secret(), Type::BYTEA),
                 (&common_seq, Type::INT8),
                 (&common.as_bytes(), Type::BYTEA),
                 (&becoming.ledger, Type::UUID),

@@ -18,7 +18,7 @@ const FILE: &str = "fleet.json";
 const START: &[u8] = br#"{"kind":"fleet""#;
 const FORMAT: u32 = 1;
 
-/// Who calls. Its secret is in no text of this type.
+/// The ledger that calls. Its secret is in no text of this type.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetIdentity {
     format: u32,

@@ -3,7 +3,7 @@
 //! Promise: in no request's path; a database that is away, slow or of another version changes nothing but what is
 //! reported, is named once in the log for each reason, and is caught up with.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,66 +16,48 @@ use super::database::{Fleet, FleetError};
 use super::ship::{Shipped, Shipping, Trouble};
 use crate::calendar;
 use crate::clock::SharedClock;
+use crate::config::FleetTable;
 use crate::ledger::Copied;
 
-/// How the shipping stands.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FleetStatus {
-    /// `None`: no visit has come to its end yet.
-    pub last: Option<Shipped>,
-    /// When that was, Unix milliseconds.
-    pub last_ms: Option<u64>,
-    /// Lines that were shipped since the start.
-    pub lines: u64,
-    pub visits: u64,
-    pub failed_visits: u64,
-    pub forks: u64,
+/// What was reported last.
+#[derive(Debug, Default)]
+struct Reported {
+    /// When a visit came to its end, Unix milliseconds.
+    last_ms: Option<u64>,
     /// Why the last visit failed; `None`: it did not.
-    pub trouble: Option<String>,
-}
-
-/// What it goes by.
-pub struct Settings {
-    pub state_dir: PathBuf,
-    /// Holds the database's URL; read before each visit, so that a new password needs no restart.
-    pub url_file: PathBuf,
-    pub ca_file: Option<PathBuf>,
-    pub insecure: bool,
-    pub host_label: String,
-    pub ship_people: bool,
-    pub interval: Duration,
-    /// Longest time for what is left at a stop.
-    pub stop_flush: Duration,
+    trouble: Option<String>,
 }
 
 /// Ships.
 pub struct Worker {
-    settings: Settings,
+    state_dir: PathBuf,
+    table: FleetTable,
+    /// Holds the database's URL; read before each visit, so that a new password needs no restart.
+    url_file: PathBuf,
     /// How far the ledger may compact.
     copied: Arc<Copied>,
     clock: SharedClock,
-    status: Mutex<FleetStatus>,
+    reported: Mutex<Reported>,
 }
 
 // === impl Worker ===
 
 impl Worker {
-    pub fn new(settings: Settings, copied: Arc<Copied>, clock: SharedClock) -> Arc<Self> {
-        Arc::new(Self {
-            settings,
-            copied,
-            clock,
-            status: Mutex::default(),
-        })
+    /// `None`: this ledger is in no fleet.
+    pub fn new(table: &FleetTable, state_dir: &Path, clock: &SharedClock) -> Option<Arc<Self>> {
+        Some(Arc::new(Self {
+            state_dir: state_dir.to_owned(),
+            url_file: table.url_file.clone()?,
+            copied: Copied::new(table.resend),
+            table: table.clone(),
+            clock: Arc::clone(clock),
+            reported: Mutex::default(),
+        }))
     }
 
     /// What the ledger goes by when it compacts.
     pub fn copied(&self) -> Arc<Copied> {
         Arc::clone(&self.copied)
-    }
-
-    pub fn status(&self) -> FleetStatus {
-        self.status.lock().clone()
     }
 
     /// Until `stop`; then what is left is shipped within the time that there is.
@@ -93,7 +75,7 @@ impl Worker {
     /// After the last outcome was written.
     pub async fn flush(&self) {
         let mut shipping = None;
-        if timeout(self.settings.stop_flush, self.visit(&mut shipping))
+        if timeout(self.table.stop_flush, self.visit(&mut shipping))
             .await
             .is_err()
         {
@@ -109,26 +91,21 @@ impl Worker {
         if let Ok(shipped) = &visited {
             self.copied.up_to(shipped.mark_seq);
         }
-        let mut status = self.status.lock();
-        status.visits += 1;
+        let mut reported = self.reported.lock();
         match visited {
             Ok(shipped) => {
-                if status.trouble.take().is_some() {
+                if reported.trouble.take().is_some() {
                     tracing::info!(lines = shipped.lines, "the fleet is reached again");
                 }
-                status.lines = status.lines.saturating_add(shipped.lines);
-                status.forks += u64::from(shipped.forked);
-                status.last = Some(shipped);
-                status.last_ms = Some(now_ms);
+                reported.last_ms = Some(now_ms);
             }
             Err(trouble) => {
-                status.failed_visits += 1;
                 let trouble = trouble.to_string();
-                if status.trouble.as_ref() != Some(&trouble) {
-                    let since = status.last_ms.and_then(calendar::rfc3339);
+                if reported.trouble.as_ref() != Some(&trouble) {
+                    let since = reported.last_ms.and_then(calendar::rfc3339);
                     tracing::warn!(trouble, since, "the fleet gets no lines; requests go on");
                 }
-                status.trouble = Some(trouble);
+                reported.trouble = Some(trouble);
                 // Its files may have changed.
                 *shipping = None;
             }
@@ -136,14 +113,14 @@ impl Worker {
     }
 
     async fn try_visit(&self, shipping: &mut Option<Shipping>) -> Result<Shipped, Trouble> {
-        let settings = &self.settings;
+        let table = &self.table;
         let refuse = |why: String| Trouble::UrlFile {
-            path: settings.url_file.clone(),
+            path: self.url_file.clone(),
             why,
         };
-        let text = tokio::fs::read_to_string(&settings.url_file).await;
+        let text = tokio::fs::read_to_string(&self.url_file).await;
         let file = UrlFile::parse(&text.map_err(|error| refuse(error.to_string()))?);
-        let address = Address::parse(&file.url, settings.insecure, settings.ca_file.clone())
+        let address = Address::parse(&file.url, table.insecure, table.ca_file.clone())
             .map_err(|error| refuse(error.to_string()))?;
         let fleet = Fleet::connect(&address).await?;
         let shipping = match shipping {
@@ -165,11 +142,11 @@ impl Worker {
 
     /// By the name that it has, or by a new one.
     fn opened(&self, has_code: bool) -> Result<Shipping, Trouble> {
-        let settings = &self.settings;
-        let (state_dir, label) = (settings.state_dir.clone(), settings.host_label.clone());
-        match Shipping::open(state_dir.clone(), label.clone(), settings.ship_people)? {
+        let ship_people = self.table.ship_people;
+        let (state_dir, label) = (self.state_dir.clone(), self.table.label());
+        match Shipping::open(state_dir.clone(), label.clone(), ship_people)? {
             Some(known) => Ok(known),
-            None if has_code => Shipping::create(state_dir, label, settings.ship_people),
+            None if has_code => Shipping::create(state_dir, label, ship_people),
             None => Err(Trouble::NotJoined),
         }
     }
@@ -180,6 +157,6 @@ impl Worker {
         // Without randomness they come together.
         getrandom::fill(&mut bits).ok();
         let share = 0.9 + f64::from(bits[0]) / 255.0 * 0.2;
-        self.settings.interval.mul_f64(share)
+        self.table.interval.mul_f64(share)
     }
 }

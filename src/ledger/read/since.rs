@@ -71,7 +71,7 @@ pub fn lines_since(state_dir: &Path, after: u64, lines_max: usize) -> Result<Sin
         if compacted.is_some_and(|stands_for| after > 0 && after < stands_for.seq) {
             return Ok(Since::Compacted);
         }
-        match read(&reader, after, end, lines_max)? {
+        match read_on(&reader, after, end, lines_max, false)? {
             Some(lines) => Ok(Since::These(lines)),
             // What is missing here may lie elsewhere.
             None => {
@@ -83,16 +83,7 @@ pub fn lines_since(state_dir: &Path, after: u64, lines_max: usize) -> Result<Sin
     })
 }
 
-/// `None`: the lines do not follow each other.
-fn read(
-    reader: &JournalReader,
-    after: u64,
-    end: u64,
-    lines_max: usize,
-) -> Result<Option<Vec<Shelved>>, LedgerError> {
-    read_on(reader, after, end, lines_max, false)
-}
-
+/// `None`: the lines do not follow each other, and that is not taken for a gap.
 fn read_on(
     reader: &JournalReader,
     after: u64,
