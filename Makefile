@@ -47,6 +47,7 @@ test: ## everything CI runs: layout, clippy, Rust tests, systemd unit, OpenAI SD
 test-all: ## test, with the slow tests, the real client programs, the page in Chromium, a real Prometheus, reference scorers, the supply chain, the demos of a release build and the packages
 	@scripts/setup-native.sh
 	@scripts/deny.sh
+	cargo check --workspace --locked --no-default-features
 	cargo build --workspace --locked --release
 	$(TARGET)/release/bursar demo --once
 	$(TARGET)/release/bursar demo --compare --once

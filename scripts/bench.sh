@@ -51,7 +51,7 @@ add_proxy() {
 # The packaged program: no sandbox, the packages' profile, stripped.
 build_daemon() {
     have strip || { skip "size and start of the packaged program" "strip is missing: install Debian's package binutils"; return; }
-    run cargo build --workspace --locked --profile dist --no-default-features --bin bursar
+    run cargo build --workspace --locked --profile dist --no-default-features --features fleet --bin bursar
     mkdir -p "$TARGET/bench"
     run strip -o "$TARGET/bench/bursar" "$TARGET/dist/bursar"
     arguments+=(--daemon "$TARGET/bench/bursar")

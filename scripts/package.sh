@@ -49,7 +49,7 @@ stage() {
     rm -rf "$STAGE" && mkdir -p "$STAGE" "$OUT"
     have objdump || apt_install binutils || die "objdump is missing: install binutils"
     build bursar-with-sandbox
-    build bursar --no-default-features
+    build bursar --no-default-features --features fleet
     # Each page is in one package: those of the sandbox's commands beside the sandbox. A shell completes from one file,
     # so the daemon's package has the options of those commands, too.
     "$STAGE/bursar-with-sandbox" man --output "$STAGE/man"

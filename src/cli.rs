@@ -27,6 +27,7 @@ pub mod error;
 pub mod exec;
 pub mod explain;
 pub mod export;
+#[cfg(feature = "fleet")]
 pub mod fleet;
 pub mod focus;
 pub mod freeze;
@@ -136,6 +137,7 @@ enum Command {
     /// Compare the ledger with the service's own figure, or with an invoice
     Reconcile(reconcile::Args),
     /// Set up the books of several machines
+    #[cfg(feature = "fleet")]
     Fleet(fleet::Args),
     /// Check, rebuild, export or compact the ledger
     Ledger(ledger::Args),
@@ -196,6 +198,7 @@ fn obey(command: Option<Command>) -> Result<(), CliError> {
         Some(Command::Thaw(args)) => freeze::thaw(&args),
         Some(Command::Explain(args)) => explain::explain(&args),
         Some(Command::Reconcile(args)) => reconcile::reconcile(&args),
+        #[cfg(feature = "fleet")]
         Some(Command::Fleet(args)) => fleet::fleet(&args),
         Some(Command::Ledger(args)) => ledger::ledger(&args),
         Some(Command::Version(args)) => version::version(&args),

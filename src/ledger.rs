@@ -64,6 +64,7 @@ pub mod query {
     pub use super::read::group_by::GroupBy;
     pub use super::read::indexed::spend;
     pub use super::read::listing::{compacted_until_ms, entries, for_each_entry, list};
+    #[cfg(feature = "fleet")]
     pub use super::read::since::{GapWhy, Shelved, Since, last_seq, lines_since};
     pub use super::read::spend::{Spend, SpendRow};
     pub use super::read::views::{DeliveryWord, EntryView, ReceiptWord};

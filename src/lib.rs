@@ -68,6 +68,10 @@ pub mod apps;
 pub mod caps;
 pub mod telemetry;
 
+#[cfg(feature = "fleet")]
+pub mod fleet;
+#[cfg(not(feature = "fleet"))]
+#[path = "fleet/absent.rs"]
 pub mod fleet;
 pub mod notices;
 

@@ -33,7 +33,7 @@ impl FleetTable {
     pub fn read(reader: &mut Reader<'_>) -> Self {
         reader.enter("fleet");
         Self {
-            url_file: reader.path("url_file").map(|given| given.value),
+            url_file: url_file(reader),
             host_label: host_label(reader),
             ca_file: reader.path("ca_file").map(|given| given.value),
             insecure: reader.flag("insecure").unwrap_or(false),
@@ -48,6 +48,17 @@ impl FleetTable {
     pub fn label(&self) -> String {
         self.host_label.clone().unwrap_or_else(own_name)
     }
+}
+
+fn url_file(reader: &mut Reader<'_>) -> Option<PathBuf> {
+    let At { value, place } = reader.path("url_file")?;
+    if !cfg!(feature = "fleet") {
+        reader.refuse(
+            &place,
+            "this bursar was built without the fleet (Cargo feature fleet)",
+        );
+    }
+    Some(value)
 }
 
 fn host_label(reader: &mut Reader<'_>) -> Option<String> {

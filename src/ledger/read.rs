@@ -14,6 +14,7 @@ pub mod indexed;
 pub mod listing;
 pub mod lookup;
 pub mod reconcile;
+#[cfg(feature = "fleet")]
 pub mod since;
 pub mod spend;
 pub mod usage;

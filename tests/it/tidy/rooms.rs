@@ -67,7 +67,9 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "src/fleet",
         &[
-            &["address", "chain", "identity", "schema", "shipped"],
+            &[
+                "absent", "address", "chain", "identity", "schema", "shipped",
+            ],
             &["database", "marks"],
             &["ship"],
             &["worker"],

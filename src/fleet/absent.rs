@@ -1,0 +1,34 @@
+//! In place of the fleet where a build leaves it out (Cargo feature `fleet`): no ledger is in one, and a configuration
+//! with `[fleet] url_file` is refused before.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::clock::SharedClock;
+use crate::config::FleetTable;
+use crate::ledger::Copied;
+
+/// There is none.
+pub enum Worker {}
+
+// === impl Worker ===
+
+impl Worker {
+    pub fn new(_table: &FleetTable, _state_dir: &Path, _clock: &SharedClock) -> Option<Arc<Self>> {
+        None
+    }
+
+    pub fn copied(&self) -> Arc<Copied> {
+        match *self {}
+    }
+
+    pub async fn run(self: Arc<Self>, _stop: watch::Receiver<bool>) {
+        match *self {}
+    }
+
+    pub async fn flush(&self) {
+        match *self {}
+    }
+}
