@@ -129,6 +129,23 @@ fn unknown_pages(file: &File) -> Vec<String> {
     complaints
 }
 
+/// Lines that stop the service and leave a socket of it open, by which the next connection starts it again.
+fn half_stops(file: &File) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (at, line) in file.text.lines().enumerate() {
+        let sockets: &[&str] = if line.contains("systemctl --user stop bursar") {
+            &["bursar.socket"]
+        } else if line.contains("systemctl stop bursar") {
+            &["bursar.socket", "bursar-admin.socket"]
+        } else {
+            continue;
+        };
+        let open = sockets.iter().filter(|socket| !line.contains(**socket));
+        complaints.extend(open.map(|socket| format!("{}:{}: {socket} stays", file.path, at + 1)));
+    }
+    complaints
+}
+
 /// Pages that the index does not list.
 fn unlisted(index: &str, pages: &[String]) -> Vec<String> {
     let part = index.split(INDEX_PART).nth(1).unwrap_or_default();
@@ -163,6 +180,15 @@ fn every_page_that_a_file_names_is_there() {
         .into_iter()
         .filter(|file| !own.ends_with(&file.path));
     let complaints: Vec<String> = others.flat_map(|file| unknown_pages(&file)).collect();
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+#[test]
+fn what_stops_the_service_stops_its_sockets_with_it() {
+    // The pages, and what commands print.
+    let is_read = |file: &File| file.path.ends_with(".md") || file.path.starts_with("src/");
+    let read = files().into_iter().filter(is_read);
+    let complaints: Vec<String> = read.flat_map(|file| half_stops(&file)).collect();
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
@@ -214,6 +240,19 @@ fn each_rule_sees_a_planted_offence() {
         ("[a](../../nowhere.md) and [b](../nowhere.md)", 2),
     ] {
         assert_eq!(broken_links(&page(text)).len(), complaints, "{text}");
+    }
+    for (text, complaints) in [
+        ("sudo systemctl stop bursar", 2),
+        ("sudo systemctl stop bursar.socket bursar", 1),
+        (
+            "sudo systemctl stop bursar.socket bursar-admin.socket bursar",
+            0,
+        ),
+        ("systemctl --user stop bursar", 1),
+        ("systemctl --user stop bursar.socket bursar", 0),
+        ("systemctl restart bursar", 0),
+    ] {
+        assert_eq!(half_stops(&page(text)).len(), complaints, "{text}");
     }
     assert_eq!(unknown_pages(&page("see docs/apps.md.")).len(), 0);
     assert_eq!(unknown_pages(&page("see docs/nowhere.md.")).len(), 1);
