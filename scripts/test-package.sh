@@ -139,6 +139,21 @@ must "nightly" bursar top --once
 must "pass  unit" bursar doctor
 must "" test -s /usr/share/bursar/grafana/bursar.json -a -s /usr/share/bursar/grafana/alerts.yml
 
+say "what only reads leaves a stopped service stopped, also where its sockets are open"
+must "" systemctl stop bursar.service
+must "listening" systemctl show --property=SubState bursar-admin.socket
+must "bursar: not running" bursar line
+must "no daemon answers" sh -c 'bursar status 2>&1 || true'
+must "installed and not started" sh -c 'bursar doctor || true'
+must "nightly" bursar spend --by app
+must_not systemctl is-active bursar.service
+# An order starts it.
+must "all apps are frozen" bursar freeze
+must "active" systemctl is-active bursar.service
+must "" bursar thaw
+must "" systemctl stop bursar.socket bursar-admin.socket bursar.service
+must "" systemctl start bursar.socket bursar-admin.socket bursar.service
+
 say "an upgrade refuses nobody, and the ledger is kept"
 nsenter --target "$leader" --all -- env -i PATH=/usr/bin:/bin sh -c \
     'while [ ! -e /srv/stop ]; do sh /srv/ask; done' >"$work/answers" 2>&1 &

@@ -4,7 +4,7 @@
 //! 0 done, 1 failed, 2 usage, 78 configuration. `--json` output only ever gains fields. A reader
 //! that closes the pipe is no mistake.
 //!
-//! This file reads the line and hands it to its command. Below it, lowest first: `client` `look` < `table` <
+//! This file reads the line and hands it to its command. Below it, lowest first: `client` `look` `systemd` < `table` <
 //! `error` < `output` `daemon` `runtime` < `csv` < `clients` `entry_csv` `focus` `arguments` `source` (what a command reads) < `locate` (which daemon or
 //! directory) < the commands.
 
@@ -47,6 +47,7 @@ pub mod shell_files;
 pub mod source;
 pub mod spend;
 pub mod status;
+pub mod systemd;
 pub mod table;
 pub mod top;
 pub mod version;

@@ -7,21 +7,32 @@
 //!
 //! Promise: a daemon that was named is asked and no other place is looked at; a change is never sent over a port, nor
 //! to a socket of another user; what was found at a port is named, and so is a second daemon that answers; a
-//! daemon that answers something odd is reported, and never passed by.
+//! daemon that answers something odd is reported, and never passed by; what only looks starts no service.
 
-use std::os::unix::fs::MetadataExt as _;
+//!
+//! Lowest first: `system` (where the system service is) < `asked` (what the person named) < `daemons` (which answer).
+
+mod asked;
+mod daemons;
+mod system;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use rustix::fs::{Access, access};
-use rustix::process::geteuid;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use self::asked::Asked;
+pub use self::asked::Right;
+use self::daemons::{
+    LOOK_DEADLINE, answering, first_that_answers, ledger_of, reader_of, socket_client,
+};
+use self::system::System;
+pub use self::system::{SYSTEM_STATE_DIR, UNITS_KEY};
 use super::arguments::zone;
-use super::client::{ANSWER_DEADLINE, Client, ClientError};
-use super::daemon::{ANSWER_BYTES_MAX, Question, ask, document, not_asked};
+use super::client::{ANSWER_DEADLINE, Client};
+use super::daemon::{Question, ask, document, not_asked};
 use super::error::CliError;
 use super::output::remark;
 use super::source::Source;
@@ -30,12 +41,6 @@ use crate::config::{
     BURSAR_ADMIN, BURSAR_CONFIG, BURSAR_STATE_DIR, Config, Env, KeyPlace, ListenAddr, Overrides,
     Whereabouts,
 };
-
-/// How long a reading command waits for a daemon before it reads the files instead.
-const LOOK_DEADLINE: Duration = Duration::from_secs(3);
-
-/// How long a second daemon may take to be noticed beside the one that answered.
-const SECOND_DEADLINE: Duration = Duration::from_millis(300);
 
 /// Flags that name a ledger's files.
 #[derive(Clone, Debug, clap::Args)]
@@ -75,97 +80,6 @@ pub fn with_units_key(overrides: Overrides, env: &Env, units_key: &Path) -> Over
 pub enum Keeper {
     Daemon(Client),
     Files(Whereabouts),
-}
-
-/// What a command does with what it finds.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Right {
-    Look,
-    Change,
-}
-
-/// What the person named.
-enum Asked {
-    /// This one, by the flag or the variable that is named beside it.
-    Daemon(Client, &'static str),
-    /// This ledger, by its directory or its configuration.
-    Ledger(Whereabouts),
-    /// Nothing: whichever is there.
-    Any(Whereabouts),
-}
-
-/// The ledger of the system service.
-pub const SYSTEM_STATE_DIR: &str = "/var/lib/bursar";
-
-/// Where the shipped unit has its credential from.
-pub const UNITS_KEY: &str = "/etc/bursar/api-key";
-
-/// Where the system service is, as its units and the package have it.
-struct System {
-    sockets: Vec<ListenAddr>,
-    address: ListenAddr,
-    state_dir: PathBuf,
-}
-
-// === impl System ===
-
-impl System {
-    fn installed() -> Self {
-        // `systemd/bursar-admin.socket`, for readers. Where that is not enabled root may enter the directory.
-        let mut sockets = vec!["/run/bursar-admin.sock"];
-        sockets.extend(geteuid().is_root().then_some("/var/lib/bursar/admin.sock"));
-        let sockets = sockets
-            .into_iter()
-            .map(|path| ListenAddr::Unix(path.into()));
-        Self {
-            sockets: sockets.collect(),
-            address: ListenAddr::DEFAULT_ADMIN,
-            state_dir: SYSTEM_STATE_DIR.into(),
-        }
-    }
-}
-
-// === impl Asked ===
-
-impl Asked {
-    fn place(&self) -> Option<&Whereabouts> {
-        match self {
-            Self::Daemon(..) => None,
-            Self::Ledger(place) | Self::Any(place) => Some(place),
-        }
-    }
-
-    /// Whether it is one of the daemon's whose ledger is meant first.
-    fn is_own(&self, address: &ListenAddr) -> bool {
-        self.place()
-            .is_some_and(|place| place.admin.contains(address))
-    }
-
-    /// The sockets at which the daemon may answer, the own one first.
-    fn sockets(&self, system: &System) -> Vec<ListenAddr> {
-        let own = self.place().into_iter().flat_map(|place| &place.admin);
-        let own = own.filter(|address| matches!(address, ListenAddr::Unix(_)));
-        let system: &[ListenAddr] = match self {
-            Self::Any(_) => &system.sockets,
-            Self::Daemon(..) | Self::Ledger(_) => &[],
-        };
-        own.chain(system).cloned().collect()
-    }
-
-    /// The ports at which it may answer a reader. Where one ledger is meant there are none: another's daemon may be
-    /// at its port.
-    fn ports(&self, system: &System) -> Vec<ListenAddr> {
-        let Self::Any(place) = self else {
-            return Vec::new();
-        };
-        let own = place.admin.iter();
-        let own = own.filter(|address| matches!(address, ListenAddr::Tcp(_)));
-        let mut ports: Vec<ListenAddr> = own.cloned().collect();
-        if !ports.contains(&system.address) {
-            ports.push(system.address.clone());
-        }
-        ports
-    }
 }
 
 // === impl LedgerArgs ===
@@ -212,7 +126,7 @@ impl LedgerArgs {
 impl SourceArgs {
     /// The daemon that was named, else the first that answers, else the files.
     pub async fn find(&self) -> Result<Source, CliError> {
-        let (asked, system) = (self.asked()?, System::installed());
+        let (asked, system) = self.looked_for().await?;
         match answering(&asked, &system).await {
             Some(client) => Ok(Source::Daemon(client)),
             None => self.journal(&asked, &system).await,
@@ -222,12 +136,9 @@ impl SourceArgs {
     /// The daemon that was named, else the first whose socket answers: one that other programs may be sent to. Behind
     /// a port any user of this machine may listen.
     pub async fn find_trusted(&self) -> Result<Option<Client>, CliError> {
-        match self.asked()? {
-            Asked::Daemon(client, _) => Ok(Some(client)),
-            asked => {
-                let sockets = asked.sockets(&System::installed());
-                Ok(first_that_answers(&asked, &sockets).await?)
-            }
+        match self.looked_for().await? {
+            (Asked::Daemon(client, _), _) => Ok(Some(client)),
+            (asked, system) => Ok(first_that_answers(&asked, &asked.sockets(&system)).await?),
         }
     }
 
@@ -238,7 +149,7 @@ impl SourceArgs {
         question: &Question,
         within: Duration,
     ) -> Result<Option<T>, CliError> {
-        let (asked, system) = (self.asked()?, System::installed());
+        let (asked, system) = self.looked_for().await?;
         if let Asked::Daemon(client, _) = &asked {
             let client = client.clone().answering_within(within);
             return match client.get(question.path()).await {
@@ -248,10 +159,7 @@ impl SourceArgs {
         }
         for address in [asked.sockets(&system), asked.ports(&system)].concat() {
             let is_own = asked.is_own(&address);
-            let client = match address {
-                ListenAddr::Unix(_) => socket_client(address, within),
-                ListenAddr::Tcp(_) => Client::new(address).answering_within(within),
-            };
+            let client = reader_of(address, within);
             match client.get(question.path()).await {
                 Ok(answer) => return document(&client, answer).await.map(Some),
                 // The figures of another one would be taken for this one's.
@@ -265,7 +173,7 @@ impl SourceArgs {
     /// For long listings and for following: the files, unless a daemon was named or it has files that cannot be
     /// read here.
     pub async fn find_files(&self) -> Result<Source, CliError> {
-        let (asked, system) = (self.asked()?, System::installed());
+        let (asked, system) = self.looked_for().await?;
         if !matches!(asked, Asked::Ledger(_))
             && let Some(client) = answering(&asked, &system).await
             && !asked.is_own(client.address())
@@ -294,10 +202,7 @@ impl SourceArgs {
 
     /// The files of a ledger that is there: the own one's, else the system service's where this user may read them.
     async fn journal(&self, asked: &Asked, system: &System) -> Result<Source, CliError> {
-        if let Asked::Any(place) = asked
-            && !has_journal(&place.state_dir)
-            && has_journal(&system.state_dir)
-        {
+        if asked.is_systems(system) {
             let state_dir = system.state_dir.clone();
             remark(format_args!(
                 "bursar: read from the files of {}",
@@ -320,10 +225,15 @@ impl SourceArgs {
         }
     }
 
-    /// The daemon that was named, else the one whose socket answers, for a reader one at a port, else the files. A
-    /// daemon that is there and does not answer is an error: it must not be taken for none.
+    /// The daemon that was named, else the one whose socket answers, for a reader one at a port, else the files. A daemon that is there and does not answer is an error: it must not be taken for none.
     pub async fn keeper(&self, right: Right) -> Result<Keeper, CliError> {
-        let (asked, system) = (self.asked()?, System::installed());
+        let (asked, running) = self.looked_for().await?;
+        let installed = System::installed();
+        let system = match right {
+            Right::Look => &running,
+            // An order starts a stopped service, where its socket is open.
+            Right::Change => &installed,
+        };
         let place = match &asked {
             Asked::Daemon(daemon, by) => {
                 let address = daemon.address();
@@ -337,14 +247,16 @@ impl SourceArgs {
             }
             Asked::Ledger(place) | Asked::Any(place) => place,
         };
-        for address in asked.sockets(&system) {
+        for address in asked.sockets(system) {
+            let is_own = asked.is_own(&address);
             // A user who may not enter the system service's socket can still read elsewhere. A change would go into
             // a ledger that this daemon does not have, unless the configuration names that ledger.
-            let is_passed_by =
-                !asked.is_own(&address) && (right == Right::Look || place.state_dir_in_file);
+            let is_passed_by = !is_own && (right == Right::Look || place.state_dir_in_file);
             let daemon = socket_client(address, ANSWER_DEADLINE);
             match daemon.get("/api/apps").await {
-                Ok(answer) if answer.status.is_success() => return Ok(Keeper::Daemon(daemon)),
+                Ok(answer) if answer.status.is_success() => {
+                    return Ok(Keeper::Daemon(daemon));
+                }
                 Ok(answer) => {
                     return Err(CliError::Failed(format!(
                         "the daemon at {} answered {}",
@@ -359,8 +271,8 @@ impl SourceArgs {
             }
         }
         if right == Right::Look {
-            for address in asked.ports(&system) {
-                let daemon = Client::new(address).answering_within(LOOK_DEADLINE);
+            for address in asked.ports(system) {
+                let daemon = reader_of(address, LOOK_DEADLINE);
                 if ledger_of(&daemon).await.is_some() {
                     remark(format_args!(
                         "bursar: asked the daemon at {}",
@@ -376,6 +288,16 @@ impl SourceArgs {
     /// Whether a daemon was named by its address: its configuration is not known then.
     pub fn names_daemon(&self) -> bool {
         matches!(self.asked(), Ok(Asked::Daemon(..)))
+    }
+
+    /// What was asked for, for what only looks.
+    async fn looked_for(&self) -> Result<(Asked, System), CliError> {
+        let asked = self.asked()?;
+        let system = match &asked {
+            Asked::Any(_) => System::running().await,
+            Asked::Daemon(..) | Asked::Ledger(_) => System::installed(),
+        };
+        Ok((asked, system))
     }
 
     fn asked(&self) -> Result<Asked, CliError> {
@@ -416,95 +338,7 @@ fn named_client(by: &str, address: &str) -> Result<Client, CliError> {
             "{by}: {address} is not a loopback address; the admin listener is for its own machine"
         )));
     }
-    Ok(match address {
-        ListenAddr::Unix(_) => socket_client(address, ANSWER_DEADLINE),
-        ListenAddr::Tcp(_) => Client::new(address).answering_within(ANSWER_DEADLINE),
-    })
-}
-
-/// Speaks to a socket of root's (systemd opened it, or root's daemon), of this user's own, or, for root, of the user
-/// whose directory it lies in: that of the system service, which exists only while it runs.
-fn socket_client(address: ListenAddr, deadline: Duration) -> Client {
-    let own = geteuid();
-    let mut users = vec![0, own.as_raw()];
-    if let (true, ListenAddr::Unix(path)) = (own.is_root(), &address) {
-        let directory = path.parent().map(std::fs::metadata);
-        users.extend(directory.and_then(Result::ok).map(|found| found.uid()));
-    }
-    Client::new(address)
-        .answering_within(deadline)
-        .of_users(users)
-}
-
-/// The daemon that was named, else the first that answers a reader. One of the own ledger that hangs is reported: its
-/// files are there.
-async fn answering(asked: &Asked, system: &System) -> Option<Client> {
-    if let Asked::Daemon(client, _) = asked {
-        return Some(client.clone());
-    }
-    let places = [asked.sockets(system), asked.ports(system)].concat();
-    first_that_answers(asked, &places)
-        .await
-        .unwrap_or_else(|silence| {
-            remark(format_args!(
-                "bursar: {silence}; this is read from its files"
-            ));
-            None
-        })
-}
-
-/// The first daemon that answers at these addresses. One that was found at a port is named, and so is a second
-/// one. An error: the own daemon is there and does not answer.
-async fn first_that_answers(
-    asked: &Asked,
-    addresses: &[ListenAddr],
-) -> Result<Option<Client>, ClientError> {
-    let mut found: Option<(Client, String)> = None;
-    for address in addresses {
-        let deadline = match found {
-            Some(_) => SECOND_DEADLINE,
-            None => LOOK_DEADLINE,
-        };
-        let client = match address {
-            ListenAddr::Unix(_) => socket_client(address.clone(), deadline),
-            ListenAddr::Tcp(_) => Client::new(address.clone()).answering_within(deadline),
-        };
-        match (client.get("/api/status").await, &found) {
-            (Ok(answer), _) if !answer.status.is_success() => {}
-            (Ok(answer), None) => {
-                // One of another release may not say which ledger it has: it is a daemon all the same.
-                let ledger = answer.json(ANSWER_BYTES_MAX).await;
-                let ledger = ledger.map(|status: LedgerNamed| status.ledger.state_dir);
-                if matches!(address, ListenAddr::Tcp(_)) {
-                    remark(format_args!("bursar: asked the daemon at {address}"));
-                }
-                found = Some((client, ledger.unwrap_or_default()));
-            }
-            (Ok(answer), Some((first, ledger))) => {
-                let other = answer.json(ANSWER_BYTES_MAX).await;
-                if other.is_ok_and(|other: LedgerNamed| other.ledger.state_dir != *ledger) {
-                    remark(format_args!(
-                        "bursar: this is the daemon at {}; another one answers at {address} (--admin {address})",
-                        first.address()
-                    ));
-                }
-            }
-            (Err(error), None) if error.means_silence() && asked.is_own(address) => {
-                return Err(error);
-            }
-            (Err(error), None)
-                if error.means_silence() || matches!(error, ClientError::Peer { .. }) =>
-            {
-                remark(format_args!("bursar: {error}"));
-            }
-            (Err(_), _) => {}
-        }
-    }
-    Ok(found.map(|(client, _)| client))
-}
-
-fn has_journal(state_dir: &Path) -> bool {
-    std::fs::metadata(state_dir.join("journal")).is_ok()
+    Ok(reader_of(address, ANSWER_DEADLINE))
 }
 
 fn must_have_ledger(state_dir: &Path) -> Result<(), CliError> {
@@ -523,17 +357,6 @@ fn must_have_ledger(state_dir: &Path) -> Result<(), CliError> {
             state_dir.display()
         ))),
     }
-}
-
-/// All that is read here of a daemon's status: one of another release must not be taken for none.
-#[derive(Deserialize)]
-struct LedgerNamed {
-    ledger: NamedPlace,
-}
-
-#[derive(Deserialize)]
-struct NamedPlace {
-    state_dir: String,
 }
 
 /// Asks the configured ports, and where no daemon is there, and the file names no ledger either, the default
@@ -572,13 +395,7 @@ async fn must_be_its_daemons(place: &Whereabouts, default: &ListenAddr) -> Resul
 /// Which ledger the daemon there has. `None`: what answers is no daemon, or one of a release that does not
 /// say it.
 async fn ledger_at(address: &ListenAddr) -> Option<String> {
-    ledger_of(&Client::new(address.clone()).answering_within(LOOK_DEADLINE)).await
-}
-
-async fn ledger_of(client: &Client) -> Option<String> {
-    let answer = client.get("/api/status").await.ok()?;
-    let status: LedgerNamed = answer.json(ANSWER_BYTES_MAX).await.ok()?;
-    Some(status.ledger.state_dir)
+    ledger_of(&reader_of(address.clone(), LOOK_DEADLINE)).await
 }
 
 #[cfg(test)]

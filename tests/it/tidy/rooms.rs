@@ -100,7 +100,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "src/cli",
         &[
-            &["client", "look"],
+            &["client", "look", "systemd"],
             &["table"],
             &["error"],
             &["daemon", "output", "runtime"],
