@@ -146,12 +146,15 @@ must "bursar: not running" bursar line
 must "no daemon answers" sh -c 'bursar status 2>&1 || true'
 must "installed and not started" sh -c 'bursar doctor || true'
 must "nightly" bursar spend --by app
+must "/var/lib/bursar" bursar app list
 must_not systemctl is-active bursar.service
 # An order starts it.
 must "all apps are frozen" bursar freeze
 must "active" systemctl is-active bursar.service
 must "" bursar thaw
 must "" systemctl stop bursar.socket bursar-admin.socket bursar.service
+must "systemctl start bursar" sh -c 'bursar freeze 2>&1 || true'
+must_not systemctl is-active bursar.service
 must "" systemctl start bursar.socket bursar-admin.socket bursar.service
 
 say "an upgrade refuses nobody, and the ledger is kept"

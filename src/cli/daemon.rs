@@ -124,8 +124,11 @@ impl Question {
 /// A daemon is there and was asked nothing: why, and what to do.
 pub fn not_asked(error: ClientError, state_dir: &Path) -> CliError {
     if error.means_silence() {
-        let what_helps = end_it(state_dir);
-        return CliError::Silent { error, what_helps };
+        return CliError::Silent {
+            error,
+            what_helps: end_it(state_dir),
+            state_dir: state_dir.to_owned(),
+        };
     }
     if error.means_forbidden() {
         return CliError::Failed(format!("{error}.\n{FOR_ITS_USER}"));

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 use super::client::ClientError;
 use crate::apps::AppsError;
@@ -37,6 +38,8 @@ pub enum CliError {
     #[error("{error}. Nothing was changed. {what_helps}")]
     Silent {
         error: ClientError,
+        /// Of the ledger that it has.
+        state_dir: PathBuf,
         what_helps: String,
     },
     /// A daemon did what it was asked, and its document lacks or has what this release does not know.

@@ -78,7 +78,9 @@ pub fn freeze(args: &Args) -> Result<(), CliError> {
     };
     let change = |orders: &Orders| orders.freeze(app, frozen);
     let keeper = match block_on(args.source.find_to_order()) {
-        Err(CliError::Silent { error, .. }) => return beside(args, app, &error, change),
+        Err(CliError::Silent {
+            error, state_dir, ..
+        }) => return beside(args, app, &error, &state_dir, change),
         keeper => keeper?,
     };
     if let Some(app) = app {
@@ -111,12 +113,11 @@ fn beside(
     args: &Args,
     app: Option<&str>,
     silent: &ClientError,
+    state_dir: &Path,
     change: impl FnOnce(&Orders) -> Orders,
 ) -> Result<(), CliError> {
-    let place = args.source.ledger.whereabouts()?;
-    let state_dir = &place.state_dir;
     if let Some(app) = app {
-        let files = Source::Journal(state_dir.clone());
+        let files = Source::Journal(state_dir.to_owned());
         must_be_known(args, &files, app, "Nothing was frozen")?;
     }
     let now_ms = SystemClock::shared().wall_ms();

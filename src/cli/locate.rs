@@ -26,9 +26,9 @@ use serde::de::DeserializeOwned;
 use self::asked::Asked;
 pub use self::asked::Right;
 use self::daemons::{
-    LOOK_DEADLINE, answering, first_that_answers, ledger_of, reader_of, socket_client,
+    LOOK_DEADLINE, answering, first_that_answers, ledger_of, name_others, reader_of, socket_client,
 };
-use self::system::System;
+use self::system::{System, UNITS_CONFIG};
 pub use self::system::{SYSTEM_STATE_DIR, UNITS_KEY};
 use super::arguments::zone;
 use super::client::{ANSWER_DEADLINE, Client};
@@ -41,6 +41,7 @@ use crate::config::{
     BURSAR_ADMIN, BURSAR_CONFIG, BURSAR_STATE_DIR, Config, Env, KeyPlace, ListenAddr, Overrides,
     Whereabouts,
 };
+use crate::ledger::state_dir::Directory;
 
 /// Flags that name a ledger's files.
 #[derive(Clone, Debug, clap::Args)]
@@ -225,7 +226,8 @@ impl SourceArgs {
         }
     }
 
-    /// The daemon that was named, else the one whose socket answers, for a reader one at a port, else the files. A daemon that is there and does not answer is an error: it must not be taken for none.
+    /// The daemon that was named, else the one whose socket answers, for a reader one at a port, else the files, those
+    /// that a reader reads. A daemon that is there and does not answer is an error: it must not be taken for none.
     pub async fn keeper(&self, right: Right) -> Result<Keeper, CliError> {
         let (asked, running) = self.looked_for().await?;
         let installed = System::installed();
@@ -255,6 +257,7 @@ impl SourceArgs {
             let daemon = socket_client(address, ANSWER_DEADLINE);
             match daemon.get("/api/apps").await {
                 Ok(answer) if answer.status.is_success() => {
+                    name_others(&daemon, None, &asked.others(&running, &daemon), right).await;
                     return Ok(Keeper::Daemon(daemon));
                 }
                 Ok(answer) => {
@@ -267,7 +270,8 @@ impl SourceArgs {
                 // No daemon: the files are ours if the lock is.
                 Err(error) if error.means_no_daemon() => {}
                 Err(error) if is_passed_by && error.means_forbidden() => {}
-                Err(error) => return Err(not_asked(error, &place.state_dir)),
+                Err(error) if is_own => return Err(not_asked(error, &place.state_dir)),
+                Err(error) => return Err(not_asked(error, &system.state_dir)),
             }
         }
         if right == Right::Look {
@@ -282,7 +286,11 @@ impl SourceArgs {
                 }
             }
         }
-        Ok(Keeper::Files(self.ledger.files(place.clone()).await?))
+        let place = match asked.is_systems(system) {
+            true => systems_place(system, right)?,
+            false => place.clone(),
+        };
+        Ok(Keeper::Files(self.ledger.files(place).await?))
     }
 
     /// Whether a daemon was named by its address: its configuration is not known then.
@@ -339,6 +347,26 @@ fn named_client(by: &str, address: &str) -> Result<Client, CliError> {
         )));
     }
     Ok(reader_of(address, ANSWER_DEADLINE))
+}
+
+/// The system service's files, with the apps and caps of its own configuration.
+fn systems_place(system: &System, right: Right) -> Result<Whereabouts, CliError> {
+    if right == Right::Change
+        && let Err(error) = Directory::open(&system.state_dir)
+    {
+        return Err(CliError::Failed(format!(
+            "no daemon runs, and the system service's ledger is changed by its own user alone ({error}): start the \
+             service (`systemctl start bursar`) and give the order again, or name another ledger with --state-dir DIR. \
+             Nothing was changed"
+        )));
+    }
+    let config = Path::new(UNITS_CONFIG);
+    let overrides = Overrides {
+        config: config.exists().then(|| config.to_owned()),
+        state_dir: Some(system.state_dir.clone()),
+        ..Overrides::default()
+    };
+    Ok(Whereabouts::find(&overrides, &Env::from_process())?)
 }
 
 fn must_have_ledger(state_dir: &Path) -> Result<(), CliError> {

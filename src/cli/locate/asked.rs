@@ -72,6 +72,13 @@ impl Asked {
         }
         ports
     }
+
+    /// Where another daemon than this one may answer.
+    pub fn others(&self, system: &System, first: &Client) -> Vec<ListenAddr> {
+        let mut others = [self.sockets(system), self.ports(system)].concat();
+        others.retain(|address| address != first.address());
+        others
+    }
 }
 
 pub fn has_journal(state_dir: &Path) -> bool {

@@ -9,12 +9,13 @@ use std::time::Duration;
 use rustix::process::geteuid;
 use serde::Deserialize;
 
-use super::asked::Asked;
+use super::asked::{Asked, Right};
 use super::system::System;
 use crate::cli::client::{Client, ClientError};
 use crate::cli::daemon::ANSWER_BYTES_MAX;
 use crate::cli::output::remark;
 use crate::config::ListenAddr;
+use crate::screen::shown;
 
 /// How long a reading command waits for a daemon before it reads the files instead.
 pub const LOOK_DEADLINE: Duration = Duration::from_secs(3);
@@ -77,12 +78,14 @@ pub async fn first_that_answers(
             Ok(answer) => {
                 // One of another release may not say which ledger it has: it is a daemon all the same.
                 let ledger = answer.json(ANSWER_BYTES_MAX).await;
-                let ledger = ledger.map(|status: LedgerNamed| status.ledger.state_dir).ok();
+                let ledger = ledger
+                    .map(|status: LedgerNamed| status.ledger.state_dir)
+                    .ok();
                 if matches!(address, ListenAddr::Tcp(_)) {
                     remark(format_args!("bursar: asked the daemon at {address}"));
                 }
                 let others = addresses.get(at + 1..).unwrap_or_default();
-                name_others(&client, ledger, others).await;
+                name_others(&client, ledger, others, Right::Look).await;
                 return Ok(Some(client));
             }
             Err(error) if error.means_silence() && asked.is_own(address) => return Err(error),
@@ -97,10 +100,11 @@ pub async fn first_that_answers(
 
 /// Names each further daemon that answers and has another ledger: perhaps that one was meant. `ledger`: that of the
 /// first, where it is known already.
-async fn name_others(
+pub async fn name_others(
     first: &Client,
     ledger: Option<String>,
     others: &[ListenAddr],
+    right: Right,
 ) {
     let mut ledger = ledger;
     for address in others {
@@ -111,11 +115,34 @@ async fn name_others(
         }
         let ledger = ledger.as_deref().unwrap_or_default();
         if other != ledger {
-            remark(format_args!(
-                "bursar: this is the daemon at {}; another one answers at {address} (--admin {address})",
-                first.address()
-            ));
+            remark(another(first.address(), ledger, address, &other, right));
         }
+    }
+}
+
+/// In words, what a second daemon means for a question or an order.
+fn another(
+    first: &ListenAddr,
+    ledger: &str,
+    second: &ListenAddr,
+    other: &str,
+    right: Right,
+) -> String {
+    let named_by = match (right, second) {
+        // No order goes to a port.
+        (Right::Change, ListenAddr::Tcp(_)) => format!("--state-dir {}", shown(other)),
+        _ => format!("--admin {second}"),
+    };
+    match right {
+        Right::Look => format!(
+            "bursar: this is the daemon at {first}; another one answers at {second} ({named_by})"
+        ),
+        Right::Change => format!(
+            "bursar: this goes to the daemon at {first}, with the ledger in {}. Another one, with that in {}, answers \
+             at {second} and is NOT changed ({named_by})",
+            shown(ledger),
+            shown(other)
+        ),
     }
 }
 

@@ -19,6 +19,9 @@ pub const SYSTEM_STATE_DIR: &str = "/var/lib/bursar";
 /// Where the shipped unit has its credential from.
 pub const UNITS_KEY: &str = "/etc/bursar/api-key";
 
+/// What the shipped unit starts it with.
+pub const UNITS_CONFIG: &str = "/etc/bursar/config.toml";
+
 /// Of `systemd/bursar-admin.socket`, for readers.
 const UNITS_SOCKET: &str = "/run/bursar-admin.sock";
 

@@ -129,6 +129,67 @@ async fn the_own_socket_goes_before_the_systems_and_that_before_the_default_addr
     }
 }
 
+/// A directory with a ledger in it, or without one.
+fn state_dir(in_folder: &Path, name: &str, has_ledger: bool) -> PathBuf {
+    let state_dir = in_folder.join(name);
+    let below = if has_ledger { "journal" } else { "" };
+    std::fs::create_dir_all(state_dir.join(below)).expect("a directory");
+    state_dir
+}
+
+fn whereabouts(state_dir: PathBuf) -> Whereabouts {
+    let overrides = Overrides {
+        state_dir: Some(state_dir),
+        ..Overrides::default()
+    };
+    Whereabouts::find(&overrides, &Env::default()).expect("defaults")
+}
+
+fn system_in(state_dir: PathBuf) -> System {
+    System {
+        sockets: Vec::new(),
+        address: ListenAddr::DEFAULT_ADMIN,
+        state_dir,
+    }
+}
+
+#[test]
+fn without_a_daemon_lists_and_orders_are_about_the_ledger_that_readers_read() {
+    for (own, systems, is_named, wanted) in [
+        (true, true, false, false),
+        (true, false, false, false),
+        (false, true, false, true),
+        (false, false, false, false),
+        (false, true, true, false),
+    ] {
+        let folder = tempfile::tempdir().expect("a directory");
+        let place = whereabouts(state_dir(folder.path(), "own", own));
+        let system = system_in(state_dir(folder.path(), "system", systems));
+        let asked = match is_named {
+            true => Asked::Ledger(place),
+            false => Asked::Any(place),
+        };
+        assert_eq!(asked.is_systems(&system), wanted, "{own} {systems}");
+        let found = systems_place(&system, Right::Look).expect("a place");
+        assert_eq!(found.state_dir, system.state_dir);
+    }
+}
+
+/// The service's directory is a link to one that belongs to a user who exists only while it runs.
+#[test]
+fn no_order_is_written_into_a_ledger_that_the_services_own_user_changes() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let link = folder.path().join("link");
+    let there = state_dir(folder.path(), "private", true);
+    std::os::unix::fs::symlink(there, &link).expect("a link");
+    let refused = systems_place(&system_in(link.clone()), Right::Change);
+    let words = refused.expect_err("a link").to_string();
+    let link = link.display().to_string();
+    for part in [&*link, "systemctl start bursar", "Nothing was changed"] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+}
+
 #[test]
 fn the_name_of_this_machine_is_taken_as_its_address() {
     for (given, wanted) in [

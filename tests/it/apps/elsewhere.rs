@@ -62,6 +62,43 @@ async fn a_command_about_another_ledger_than_the_daemons_ends_with_1_and_names_b
     assert!(output.status.success(), "{}", said(&output));
 }
 
+/// A user's own daemon, and another one at the port of their configuration, as the system service's is.
+#[tokio::test]
+async fn an_order_beside_two_daemons_says_which_one_got_it_and_which_one_did_not() {
+    let place = Place::new();
+    let (home, theirs) = (place.path("home"), place.state());
+    let ours = format!("{home}/bursar");
+    let start = |state_dir| Daemon::start("http://127.0.0.1:9", Path::new(state_dir), &[]);
+    let (own, other) = (start(&ours).await, start(&theirs).await);
+    let configs = place.path("configs");
+    std::fs::create_dir_all(format!("{configs}/bursar")).expect("a directory");
+    let lines = format!("[listen]\nadmin = [\"{}\"]\n", other.admin);
+    std::fs::write(format!("{configs}/bursar/config.toml"), lines).expect("a file");
+    for arguments in [
+        &["freeze"][..],
+        &["app", "add", "nightly"],
+        &["app", "list"],
+    ] {
+        let mut asked = command(arguments);
+        asked.env("XDG_STATE_HOME", &home);
+        asked.env("XDG_CONFIG_HOME", &configs);
+        let output = asked.output().await.expect("the command ends");
+        let words = said(&output);
+        assert!(output.status.success(), "{arguments:?}: {words}");
+        let second = other.admin.to_string();
+        let first = format!("unix:{ours}/admin.sock");
+        for part in [&*first, &second] {
+            assert!(words.contains(part), "{arguments:?}: no {part} in {words}");
+        }
+        let is_order = arguments != ["app", "list"];
+        assert_eq!(words.contains("NOT changed"), is_order, "{arguments:?}");
+        let names_ledger = words.contains(&format!("--state-dir {theirs}"));
+        assert_eq!(names_ledger, is_order, "{arguments:?}: {words}");
+    }
+    other.terminate().await;
+    own.terminate().await;
+}
+
 #[tokio::test]
 async fn adding_the_first_app_says_what_it_cuts_off_and_what_to_paste() {
     let place = Place::new();
