@@ -4,7 +4,8 @@
 //! that an end of any kind could leave behind. Behind a pipe, with `--once`, `--json` or `--csv`, it is one screen or document.
 //!
 //! Promise: no line is wider than 80 columns; amounts are the ledger's, in integers; what began in the last
-//! quarter of an hour is held in memory as a few figures an entry, and read from the ledger once.
+//! quarter of an hour is held in memory as a few figures an entry, and read from the ledger once. A daemon that ends is
+//! asked again when it is back; the ledger's files stand in for it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::stdout;
@@ -126,6 +127,14 @@ struct SeenEntry {
     escalated: Escalated,
 }
 
+/// What is drawn again and again.
+struct LiveScreen<'a> {
+    args: &'a Args,
+    watch: Watch,
+    /// What is asked. Kept, so that what is said of it is said once.
+    place: Option<(Source, TimeZone)>,
+}
+
 pub fn top(args: &Args) -> Result<(), CliError> {
     if args.once || args.json || args.csv || !at_terminal() {
         let (source, zone, frame) = block_on(async {
@@ -150,32 +159,19 @@ async fn found(args: &Args) -> Result<(Source, TimeZone), CliError> {
     Ok((source, zone))
 }
 
-/// Draws until Ctrl-C. A daemon that goes away is waited for.
+/// Draws until Ctrl-C.
 async fn live(args: &Args) -> Result<(), CliError> {
     let mut interrupted = std::pin::pin!(ctrl_c());
-    let (mut watch, mut begin, mut place) = (Watch::default(), CLEAR, None);
+    let mut screen = LiveScreen {
+        args,
+        watch: Watch::default(),
+        place: None,
+    };
+    let mut begin = CLEAR;
     loop {
-        let drawing = async {
-            // Once: what is said of the place it was found at is not said again.
-            let (source, zone) = match place.take() {
-                Some(place) => place,
-                None => found(args).await?,
-            };
-            let lines = watch.frame(&source, &zone).await?.lines(&zone);
-            place = Some((source, zone));
-            Ok::<_, CliError>(lines)
-        };
         let lines = tokio::select! {
-            lines = drawing => lines,
+            lines = screen.lines() => lines,
             _ = &mut interrupted => return Ok(()),
-        };
-        let lines = match lines {
-            Ok(lines) => lines,
-            Err(error) => {
-                // Perhaps another daemon with another ledger comes.
-                watch = Watch::default();
-                vec![shown(&error.to_string()).into_owned()]
-            }
         };
         draw(begin, &lines)?;
         begin = HOME;
@@ -192,6 +188,44 @@ fn draw(begin: &str, lines: &[String]) -> Result<(), CliError> {
     let shown = lines.iter().take(height.saturating_sub(1));
     let text: String = shown.map(|line| format!("{line}{LINE_END}")).collect();
     say(format_args!("{begin}{text}{REST}"))
+}
+
+// === impl LiveScreen ===
+
+impl LiveScreen<'_> {
+    /// What there is at this moment, or what went wrong.
+    async fn lines(&mut self) -> Vec<String> {
+        let drawn = self.drawn().await;
+        drawn.unwrap_or_else(|error| {
+            self.place = None;
+            vec![shown(&error.to_string()).into_owned()]
+        })
+    }
+
+    async fn drawn(&mut self) -> Result<Vec<String>, CliError> {
+        if !self.is_found().await {
+            // Perhaps a daemon with another ledger.
+            self.watch = Watch::default();
+            self.place = Some(found(self.args).await?);
+        }
+        let Some((source, zone)) = &self.place else {
+            return Ok(Vec::new());
+        };
+        Ok(self.watch.frame(source, zone).await?.lines(zone))
+    }
+
+    /// Files are read only until a daemon comes, or comes back.
+    async fn is_found(&self) -> bool {
+        match &self.place {
+            None => false,
+            Some((Source::Daemon(_), _)) => true,
+            Some((Source::Journal(_), _)) => {
+                let status = Question::new("/api/status");
+                let asked = self.args.source.ask_quickly(&status, PAUSE).await;
+                !matches!(asked, Ok(Some(StatusDocument { .. })))
+            }
+        }
+    }
 }
 
 // === impl Watch ===

@@ -6,7 +6,7 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 
 use crate::support::daemon::{Daemon, Signal, command};
@@ -132,6 +132,51 @@ async fn at_a_terminal_it_is_drawn_again_until_ctrl_c_which_leaves_the_terminal_
     let ended = tokio::time::timeout(Duration::from_secs(20), terminal.output()).await;
     let output = ended.expect("it ends within 20 s").expect("python3 runs");
     assert_eq!(text(&output.stdout), "sane 0\n", "{}", text(&output.stderr));
+    daemon.terminate().await;
+}
+
+/// Prints each of these words when the screen shows it, one after the other, and ends.
+const WATCHED: &str = r#"
+import fcntl, os, pty, struct, sys, termios
+child, keeper = pty.fork()
+if child == 0:
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    os.execvp(sys.argv[1], sys.argv[1:])
+for word in ("in flight", "from the ledger's files", "in flight"):
+    drawn = b""
+    while word.encode() not in drawn:
+        drawn += os.read(keeper, 4096)
+    print(word, flush=True)
+os.write(keeper, b"\x03")
+"#;
+
+#[tokio::test]
+async fn the_live_screen_reads_the_files_while_its_daemon_is_away_and_asks_it_again_afterwards() {
+    let sandbox = Sandbox::start().await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    let daemon = Daemon::start(&sandbox.url(), &state, &[]).await;
+    let top = command(&["top", "--state-dir", state.to_str().expect("UTF-8")]);
+    let mut terminal = Command::new("python3");
+    let mut terminal = terminal
+        .args(["-c", WATCHED])
+        .arg(top.as_std().get_program())
+        .args(top.as_std().get_args())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("python3 runs");
+    let mut lines = BufReader::new(terminal.stdout.take().expect("a pipe")).lines();
+    let mut shows = async || {
+        let next = tokio::time::timeout(Duration::from_secs(30), lines.next_line());
+        let line = next.await.expect("it is shown within 30 s");
+        line.expect("a line").unwrap_or_default()
+    };
+    assert_eq!(shows().await, "in flight");
+    daemon.terminate().await;
+    assert_eq!(shows().await, "from the ledger's files");
+    let daemon = Daemon::start(&sandbox.url(), &state, &[]).await;
+    assert_eq!(shows().await, "in flight");
     daemon.terminate().await;
 }
 
