@@ -57,6 +57,9 @@ pub struct EntryDocument(pub EntryView);
 pub struct ReceiptsDocument {
     pub receipts: Vec<EntryDocument>,
     pub last_seq: Option<u64>,
+    /// What began before this moment was compacted: only its sums are left. `None`: nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacted_until_ms: Option<u64>,
 }
 
 /// The daemon at this moment. A figure that a daemon of another release leaves out reads as none.
@@ -251,7 +254,7 @@ impl ReceiptsDocument {
         let receipts = self.receipts.into_iter();
         Self {
             receipts: receipts.map(EntryDocument::without_key).collect(),
-            last_seq: self.last_seq,
+            ..self
         }
     }
 }
@@ -261,6 +264,7 @@ impl From<Listing> for ReceiptsDocument {
         Self {
             receipts: listing.entries.into_iter().map(EntryDocument).collect(),
             last_seq: listing.last_seq,
+            compacted_until_ms: None,
         }
     }
 }

@@ -33,7 +33,7 @@ use super::{door, overview, page, query};
 use crate::calendar;
 use crate::config::ListenAddr;
 use crate::ledger::LedgerError;
-use crate::ledger::query::{Filter, FoundBy, Listing, Spend, find, list, window};
+use crate::ledger::query::{Filter, FoundBy, Listing, Spend, compacted_until_ms, find, list, window};
 use crate::ledger::reconcile::compare;
 use crate::protocol::routes::{Lookup, RouteTable};
 use crate::protocol::{Dialect, translate};
@@ -233,7 +233,11 @@ async fn api_receipts(
     let ReceiptsQuestion { filter, id_part } = query::receipts(asked)?;
     let listing = read(admin, move |state_dir| {
         let Some(part) = id_part else {
-            return list(state_dir, &filter).map(Some);
+            let compacted_until_ms = compacted_until_ms(state_dir)?;
+            return Ok(Some(ReceiptsDocument {
+                compacted_until_ms,
+                ..list(state_dir, &filter)?.into()
+            }));
         };
         let found = find(state_dir, &part)?;
         match found.by {
@@ -242,14 +246,13 @@ async fn api_receipts(
             }
             Some(FoundBy::Id | FoundBy::Tail | FoundBy::Prefix) => {
                 let id = found.entries.first().map(|entry| entry.id);
-                list(state_dir, &Filter { id, ..filter }).map(Some)
+                Ok(Some(list(state_dir, &Filter { id, ..filter })?.into()))
             }
             // Of another kind: no id ends so.
-            Some(FoundBy::Key | FoundBy::RequestId) | None => Ok(Some(Listing::default())),
+            Some(FoundBy::Key | FoundBy::RequestId) | None => Ok(Some(Listing::default().into())),
         }
     });
-    let listing = listing.await?.ok_or_else(query::ambiguous_id)?;
-    let receipts = ReceiptsDocument::from(listing);
+    let receipts = listing.await?.ok_or_else(query::ambiguous_id)?;
     Ok(match via {
         Via::Owner => receipts,
         Via::Reader => receipts.without_keys(),

@@ -2,8 +2,8 @@
 //!
 //! The CSV is that of [`super::entry_csv`], FOCUS that of [`super::focus`]; JSON Lines have every text as it came.
 //!
-//! Promise: memory does not grow with the ledger; a file is there whole or not at all, and only its
-//! owner may read it.
+//! Promise: memory does not grow with the ledger, but by an id for each entry where a daemon is asked for FOCUS; a file
+//! is there whole or not at all, and only its owner may read it.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use super::whole_file::WholeFile;
 use crate::admin::documents::EntryDocument;
 use crate::calendar;
 use crate::clock::SystemClock;
-use crate::ledger::query::{EntryView, Filter, StateWord, compacted_until_ms};
+use crate::ledger::query::{EntryView, Filter, StateWord};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -79,10 +79,11 @@ struct Export<'a> {
 
 pub fn export(args: &Args) -> Result<(), CliError> {
     let now_ms = SystemClock::shared().wall_ms();
-    let (source, zone) = block_on(async {
+    let (source, zone, compacted_ms) = block_on(async {
         let source = args.source.find_files().await?;
         let zone = args.source.zone(&source, args.tz.as_deref()).await?;
-        Ok::<_, CliError>((source, zone))
+        let compacted_ms = source.compacted_until_ms().await?;
+        Ok::<_, CliError>((source, zone, compacted_ms))
     })?;
     let instant = |text: &Option<String>| {
         text.as_ref()
@@ -96,10 +97,6 @@ pub fn export(args: &Args) -> Result<(), CliError> {
         state: args.state,
         ..Filter::default()
     };
-    let compacted_ms = match &source {
-        Source::Journal(state_dir) => compacted_until_ms(state_dir)?,
-        Source::Daemon(_) => None,
-    };
     let compacted_ms = compacted_ms.filter(|until| filter.since_ms.is_none_or(|at| at < *until));
     if let Some(until_ms) = compacted_ms {
         remark(format_args!(
@@ -107,12 +104,17 @@ pub fn export(args: &Args) -> Result<(), CliError> {
             calendar::shown(until_ms, &zone)
         ));
     }
+    let counts = FocusCounts::new(compacted_ms);
     let mut export = Export {
         args,
+        counts: match &source {
+            Source::Journal(_) => counts,
+            // Page by page: an entry that changes meanwhile is given again.
+            Source::Daemon(_) => counts.each_once(),
+        },
         source,
         filter,
         zone,
-        counts: FocusCounts::new(compacted_ms),
     };
     match &args.output {
         None => export.write_whole(io::stdout().lock())?,
@@ -161,8 +163,9 @@ impl Export<'_> {
                 csv::write_row(&mut out, entry_csv::cells(&entry, zone)).map_err(gone_or_failed)
             }
             Format::Focus => {
-                counts.count(&entry);
-                match focus::cells(&entry, &parties, zone) {
+                let is_new = counts.count(&entry);
+                let cells = focus::cells(&entry, &parties, zone);
+                match cells.filter(|_| is_new) {
                     Some(cells) => {
                         csv::write_row(&mut out, cells.into_iter()).map_err(gone_or_failed)
                     }

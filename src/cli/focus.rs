@@ -7,7 +7,7 @@
 //! Promise: the sum of `BilledCost` is that of the entries with a price, exact to the micro-dollar; an entry without a
 //! known price is no row, and is counted. Columns are only ever added at the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use super::cells::counted;
 use super::csv::harmless;
 use crate::calendar;
 use crate::ledger::MicroUsdSum;
-use crate::ledger::entry::{State, StateWord};
+use crate::ledger::entry::{EntryId, State, StateWord};
 use crate::ledger::query::EntryView;
 use crate::money::MicroUsd;
 
@@ -39,6 +39,9 @@ pub struct FocusCounts {
     free: BTreeMap<StateWord, u64>,
     /// Entries from before this time were compacted, and are in no row (RFC 3339).
     compacted_before: Option<String>,
+    /// How each entry was counted. `None`: each comes once.
+    #[serde(skip)]
+    counted: Option<HashMap<EntryId, StateWord>>,
 }
 
 /// The header row.
@@ -234,17 +237,46 @@ impl FocusCounts {
         }
     }
 
-    pub fn count(&mut self, entry: &EntryView) {
-        if let Some(billed) = charge(entry) {
-            self.rows += 1;
-            self.billed_micro_usd.add(billed);
-            return;
+    /// For entries that may come again: each counts once, by what it was last.
+    #[must_use]
+    pub fn each_once(self) -> Self {
+        Self {
+            counted: Some(HashMap::new()),
+            ..self
         }
-        let kind = match entry.state {
-            State::Failed | State::Replayed => &mut self.free,
+    }
+
+    /// `false`: it has its row already.
+    pub fn count(&mut self, entry: &EntryView) -> bool {
+        let word = entry.state.word();
+        let counted = self.counted.as_mut();
+        match counted.and_then(|counted| counted.insert(entry.id, word)) {
+            Some(StateWord::Settled | StateWord::Reconciled) => return false,
+            Some(before) => {
+                let kind = self.kind(before);
+                if let Some(count) = kind.get_mut(&before) {
+                    *count = count.saturating_sub(1);
+                }
+                kind.retain(|_, count| *count > 0);
+            }
+            None => {}
+        }
+        match charge(entry) {
+            Some(billed) => {
+                self.rows += 1;
+                self.billed_micro_usd.add(billed);
+            }
+            None => *self.kind(word).entry(word).or_default() += 1,
+        }
+        true
+    }
+
+    /// Where what is no row is counted.
+    fn kind(&mut self, word: StateWord) -> &mut BTreeMap<StateWord, u64> {
+        match word {
+            StateWord::Failed | StateWord::Replayed => &mut self.free,
             _ => &mut self.without_a_price,
-        };
-        *kind.entry(entry.state.word()).or_default() += 1;
+        }
     }
 
     /// A sentence, where something is not in the rows.

@@ -19,7 +19,9 @@ use crate::admin::documents::{ReceiptsDocument, SpendDocument, SpendQuestion, St
 use crate::admin::explain::Explanation;
 use crate::admin::reconcile::{Figure, Reconciliation};
 use crate::caps::{self, CapsView, Rules};
-use crate::ledger::query::{EntryView, Filter, Listing, find, for_each_entry, list, spend};
+use crate::ledger::query::{
+    EntryView, Filter, Listing, compacted_until_ms, find, for_each_entry, list, spend,
+};
 
 /// A place that answers.
 #[derive(Clone, Debug)]
@@ -133,6 +135,19 @@ impl Source {
         match self {
             Self::Journal(state_dir) => for_each_entry(state_dir, filter, visit),
             Self::Daemon(client) => all_pages(client, filter, visit).await.map(|_| ()),
+        }
+    }
+
+    /// Of what began before this moment only sums are left, and no entry is listed. `None`: nothing was compacted.
+    pub async fn compacted_until_ms(&self) -> Result<Option<u64>, CliError> {
+        match self {
+            Self::Journal(state_dir) => Ok(compacted_until_ms(state_dir)?),
+            Self::Daemon(client) => {
+                let mut question = Question::new("/api/receipts");
+                question.add_number("limit", Some(1));
+                let newest: ReceiptsDocument = ask(client, &question).await?;
+                Ok(newest.compacted_until_ms)
+            }
         }
     }
 

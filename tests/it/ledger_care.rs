@@ -303,6 +303,23 @@ async fn a_daemon_with_retention_compacts_at_start_and_holds_the_ledger() {
     })
     .await;
     assert_eq!(spends(&state_dir).await, before);
+    // The accountant's file by the daemon alone says that the older months are in no row.
+    let (admin, bill) = (daemon.admin.to_string(), root.path().join("bill.csv"));
+    let bill = bill.to_str().unwrap();
+    let by_daemon = ["--format", "focus", "--admin", &admin, "--output", bill];
+    let mut export = command(&[&["ledger", "export"], &by_daemon[..]].concat());
+    let exported = export.output().await.unwrap();
+    let remark = String::from_utf8_lossy(&exported.stderr).into_owned();
+    assert!(remark.contains("were compacted"), "{remark}");
+    let counts = std::fs::read_to_string(format!("{bill}.counts.json")).unwrap();
+    let counts: Value = serde_json::from_str(&counts).unwrap();
+    assert!(counts["compacted_before"].is_string(), "{counts}");
+    let rows = std::fs::read_to_string(bill)
+        .unwrap()
+        .lines()
+        .skip(1)
+        .count();
+    assert_eq!(counts["rows"], rows);
     let refused = ["ledger", "compact", "--older-than", "30d"];
     let (_, errors) = printed(1, &state_dir, &refused).await;
     assert!(errors.contains("the daemon with process id"), "{errors}");

@@ -50,6 +50,7 @@ fn receipts(entries: &[serde_json::Value]) -> Result<ReceiptsDocument, String> {
     Ok(ReceiptsDocument {
         receipts: receipts.collect(),
         last_seq: None,
+        compacted_until_ms: None,
     })
 }
 

@@ -84,6 +84,25 @@ fn what_has_no_price_is_no_row_and_is_counted() {
     assert_eq!(FocusCounts::new(None).remark(), None);
 }
 
+/// As a daemon that is asked page by page gives them.
+#[test]
+fn an_entry_that_changes_while_it_is_exported_counts_once_and_has_one_row() {
+    const ID: &str = "0190a6c1-7b3e-7c2f-9d41-5f0be2d73f0a";
+    let open = json!({"id": ID, "state": "open", "billed_micro_usd": null});
+    let doubt = json!({"id": ID, "state": "in_doubt", "reason": "crash", "billed_micro_usd": null});
+    let paid = json!({"id": ID, "state": "reconciled", "billed_micro_usd": 42});
+    let mut counts = FocusCounts::new(None).each_once();
+    for (members, is_new) in [(&open, true), (&doubt, true), (&paid, true), (&paid, false)] {
+        assert_eq!(counts.count(&sample::entry(members)), is_new, "{members}");
+    }
+    assert_eq!(
+        serde_json::to_value(&counts).unwrap(),
+        json!({"rows": 1, "billed_micro_usd": 42, "without_a_price": {}, "free": {},
+            "compacted_before": null})
+    );
+    assert_eq!(counts.remark(), None);
+}
+
 #[test]
 fn every_cell_has_a_column() {
     let entry = sample::entry(&paid());
