@@ -272,3 +272,19 @@ fn a_users_install_needs_no_root_and_its_unit_starts_what_it_installed() {
     let left: Vec<String> = place.files().into_keys().collect();
     assert_eq!(left, [".config/bursar/config.toml"]);
 }
+
+/// bursar refuses a key that every user may read, and does not run as root there.
+#[test]
+fn the_container_is_run_with_a_key_that_its_own_user_alone_may_read() {
+    let file = source::read("packaging/Containerfile");
+    let uid = file.split("useradd --system --uid ").nth(1);
+    let uid = uid.and_then(|rest| rest.split(' ').next()).expect("a user");
+    assert!(file.contains("\nUSER bursar\n"));
+    assert!(file.contains(" BURSAR_API_KEY_FILE=/run/secrets/api-key\n"));
+    for page in [&file, &source::read("docs/operations.md")] {
+        for secret in ["api-key", "nightly"] {
+            let given = format!("--secret {secret},uid={uid},mode=0400");
+            assert!(page.contains(&given), "no {given} in:\n{page}");
+        }
+    }
+}
