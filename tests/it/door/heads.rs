@@ -305,3 +305,18 @@ async fn each_visible_byte_of_a_query_but_four_reaches_the_service_as_it_came() 
     }
     assert_eq!(relayed, 90);
 }
+
+/// As of a client whose base URL begins with https://.
+#[tokio::test]
+async fn a_handshake_of_tls_is_told_that_this_port_speaks_plain_http() {
+    let door = Door::open().await;
+    // The beginning of a ClientHello, with a line end among its random bytes.
+    let mut hello = vec![22, 3, 1, 0, 61, 1, 0, 0, 57, 3, 3];
+    hello.extend_from_slice(b"a GET / HTTP/1.1\r\n\r\n bytes");
+    let answer = door.refuses(hello, &["head_malformed"]).await;
+    assert_eq!(answer.status, 400);
+    let words = answer.text();
+    for part in ["TLS", "plain HTTP", "http://"] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+}
