@@ -45,7 +45,7 @@ use tokio::sync::watch;
 
 use self::change::Via;
 pub use self::query::RECEIPTS_MAX;
-pub use self::shared::{Admin, AdminParts, AskAutoMetrics, WRITER_SILENCE_MAX};
+pub use self::shared::{Admin, AdminParts, AskAutoMetrics, AutoMetrics, WRITER_SILENCE_MAX};
 use crate::apps::namespace::Namespace;
 use crate::places::{Door, Place, Rest};
 

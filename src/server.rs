@@ -34,7 +34,7 @@ use self::listen::{BindError, Bound, Given, SocketFile, bind_all, take_over};
 use self::reload::{ReloadError, Reloaded};
 use self::signals::{SignalAction, Signals};
 use crate::admin::documents::KeyStatus;
-use crate::admin::{self, Admin, AdminListener, AdminParts};
+use crate::admin::{self, Admin, AdminListener, AdminParts, AutoMetrics};
 use crate::apps::{Apps, AppsError, Declared};
 use crate::calendar;
 use crate::clock::{SharedClock, SystemClock};
@@ -298,7 +298,7 @@ impl Server {
             proxy: listening.proxy.clone(),
             in_flight: Box::new(move || counted.in_flight()),
             key: Box::new(move || key_status(keyed.key_evidence())),
-            auto_metrics: Box::new(move || Box::pin(proxy::auto_metrics(Arc::clone(&asking)))),
+            auto_metrics: Box::new(move || Box::pin(auto_metrics(Arc::clone(&asking)))),
         }));
 
         let mut server = Self {
@@ -528,6 +528,14 @@ async fn check_upstream(
         Ok(Ok(found)) => found,
         Ok(Err(_)) | Err(_) => Ok(()),
     }
+}
+
+async fn auto_metrics(gateway: Arc<Gateway>) -> Result<AutoMetrics, String> {
+    let answer = proxy::auto_metrics(gateway).await?;
+    Ok(AutoMetrics {
+        service_clock_ms: answer.date_ms(),
+        document: answer.body,
+    })
 }
 
 fn key_status(evidence: KeyEvidence) -> KeyStatus {

@@ -66,6 +66,10 @@ pub struct Reconciliation {
     /// How long ago both figures were taken, in seconds. `None`: for a figure that was typed in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age_s: Option<u64>,
+    /// What the service's clock said when it answered, at `until_ms` of the daemon's. `None`: it did not say, or was not
+    /// asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_clock_ms: Option<u64>,
 }
 
 /// Why the document does not hold the figure.
@@ -181,6 +185,7 @@ impl Reconciliation {
             failed: window.failed,
             replayed: window.replayed,
             age_s: None,
+            service_clock_ms: None,
         }
     }
 

@@ -33,7 +33,9 @@ use super::{door, overview, page, query};
 use crate::calendar;
 use crate::config::ListenAddr;
 use crate::ledger::LedgerError;
-use crate::ledger::query::{Filter, FoundBy, Listing, Spend, compacted_until_ms, find, list, window};
+use crate::ledger::query::{
+    Filter, FoundBy, Listing, Spend, compacted_until_ms, find, list, window,
+};
 use crate::ledger::reconcile::compare;
 use crate::protocol::routes::{Lookup, RouteTable};
 use crate::protocol::{Dialect, translate};
@@ -316,7 +318,7 @@ async fn compare_with_service(admin: &Arc<Admin>) -> Result<Reconciliation, Fail
     let turn = turn(admin).await?;
     let figures = (admin.auto_metrics)().await.map_err(Failure::Service)?;
     let asked = admin.config.load().reconcile.clone();
-    let billed = reconcile::spend_in(&figures, &asked.spend_field)?;
+    let billed = reconcile::spend_in(&figures.document, &asked.spend_field)?;
     let until_ms = admin.clock.wall_ms();
     let since_ms = until_ms.saturating_sub(asked.window_days.saturating_mul(DAY_MS));
     let window = read_in(turn, admin, move |state_dir| {
@@ -330,7 +332,10 @@ async fn compare_with_service(admin: &Arc<Admin>) -> Result<Reconciliation, Fail
         unbounded: compared.unbounded,
         at_ms: until_ms,
     });
-    Ok(Reconciliation::new(&asked.spend_field, &window, &compared))
+    Ok(Reconciliation {
+        service_clock_ms: figures.service_clock_ms,
+        ..Reconciliation::new(&asked.spend_field, &window, &compared)
+    })
 }
 
 fn status(admin: &Admin) -> StatusDocument {

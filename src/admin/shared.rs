@@ -52,8 +52,16 @@ pub struct AdminParts {
     pub auto_metrics: AskAutoMetrics,
 }
 
+/// The service's `/v1/auto/metrics`.
+pub struct AutoMetrics {
+    pub document: Bytes,
+    /// What its clock said, Unix milliseconds; `None`: it did not say.
+    pub service_clock_ms: Option<u64>,
+}
+
 /// Asks the service; the closure alone holds the key.
-pub type AskAutoMetrics = Box<dyn Fn() -> BoxFuture<'static, Result<Bytes, String>> + Send + Sync>;
+pub type AskAutoMetrics =
+    Box<dyn Fn() -> BoxFuture<'static, Result<AutoMetrics, String>> + Send + Sync>;
 
 /// Shared by all admin connections.
 pub struct Admin {

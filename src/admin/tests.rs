@@ -75,7 +75,11 @@ async fn served_from(
             ..KeyStatus::default()
         }),
         auto_metrics: Box::new(|| {
-            Box::pin(async { Ok(Bytes::from_static(br#"{"billed_micro_usd_30d": 7}"#)) })
+            let figures = AutoMetrics {
+                document: Bytes::from_static(br#"{"billed_micro_usd_30d": 7}"#),
+                service_clock_ms: None,
+            };
+            Box::pin(async { Ok(figures) })
         }),
     }));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -5,9 +5,10 @@
 //! only routes that cost nothing are asked for.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
+use http::header::DATE;
 use http::{HeaderMap, Method, StatusCode};
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -15,7 +16,7 @@ use uuid::Uuid;
 use super::dispatch::words::attempt_result;
 use super::hops::Hops;
 use super::request_head;
-use crate::clock::SharedClock;
+use crate::clock::{SharedClock, millis};
 use crate::config::Config;
 use crate::ledger::entry::{AttemptEnd, EntryId};
 use crate::protocol::Operation;
@@ -56,6 +57,17 @@ pub enum OwnCallError {
     Body,
     #[error("the service did not answer within {} s", CALL_MAX.as_secs())]
     TooSlow,
+}
+
+// === impl OwnAnswer ===
+
+impl OwnAnswer {
+    /// What the service's clock said, in Unix milliseconds, where the answer has it.
+    pub fn date_ms(&self) -> Option<u64> {
+        let text = self.headers.get(DATE)?.to_str().ok()?;
+        let date = httpdate::parse_http_date(text).ok()?;
+        date.duration_since(UNIX_EPOCH).ok().map(millis)
+    }
 }
 
 /// Asks for a free route of the table; `id` stands where its pattern has one.
@@ -158,7 +170,7 @@ async fn call(
 }
 
 /// The service's `/v1/auto/metrics`, or in words why it is not there.
-pub async fn auto_metrics(gateway: Arc<Gateway>) -> Result<Bytes, String> {
+pub async fn auto_metrics(gateway: Arc<Gateway>) -> Result<OwnAnswer, String> {
     let settings = gateway.settings.load_full();
     let mut rows = settings.table.rows().iter();
     let route = rows.find(|route| route.operation == Operation::AutoMetrics);
@@ -168,7 +180,7 @@ pub async fn auto_metrics(gateway: Arc<Gateway>) -> Result<Bytes, String> {
     let answer = get(&gateway, &settings, route, "").await;
     let answer = answer.map_err(|error| error.to_string())?;
     if answer.status == StatusCode::OK {
-        return Ok(answer.body);
+        return Ok(answer);
     }
     let status = answer.status.as_u16();
     Err(match status {

@@ -1,17 +1,14 @@
 //! The service, asked once with a free GET: by the running daemon, which has the key, or by this command.
 //!
-//! Promise: one question, which costs nothing; the key goes where the daemon's requests go, and nowhere else.
+//! Promise: one question, which costs nothing and shows the service's clock, too; the key goes where the daemon's requests go, and nowhere else.
 
-use std::time::UNIX_EPOCH;
-
-use http::header::DATE;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 
 use crate::admin::reconcile::Reconciliation;
 use crate::cli::client::Client;
 use crate::cli::daemon::{Question, ask};
 use crate::cli::error::CliError;
-use crate::clock::{SystemClock, millis};
+use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::proxy;
 use crate::proxy::own_call::{self, OwnCallError};
@@ -45,7 +42,10 @@ pub async fn by_daemon(client: &Client) -> ServiceProbe {
     let asked: Result<Reconciliation, CliError> =
         ask(client, &Question::new("/api/reconcile")).await;
     match asked {
-        Ok(_) => ServiceProbe::Took(None),
+        Ok(compared) => ServiceProbe::Took(compared.service_clock_ms.map(|service_ms| Clocks {
+            service_ms,
+            own_ms: compared.until_ms,
+        })),
         Err(CliError::Failed(words)) => as_said(words),
         Err(error) => ServiceProbe::Unasked(error.to_string()),
     }
@@ -86,8 +86,8 @@ pub async fn by_itself(config: Config) -> ServiceProbe {
     match answer.status {
         status if status.is_success() => {
             let own_ms = clock.wall_ms();
-            let clocks = date_ms(&answer.headers);
-            ServiceProbe::Took(clocks.map(|service_ms| Clocks { service_ms, own_ms }))
+            let service_ms = answer.date_ms();
+            ServiceProbe::Took(service_ms.map(|service_ms| Clocks { service_ms, own_ms }))
         }
         status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
             ServiceProbe::Refuses(format!(
@@ -101,12 +101,6 @@ pub async fn by_itself(config: Config) -> ServiceProbe {
             status.as_u16()
         )),
     }
-}
-
-fn date_ms(headers: &HeaderMap) -> Option<u64> {
-    let text = headers.get(DATE)?.to_str().ok()?;
-    let date = httpdate::parse_http_date(text).ok()?;
-    date.duration_since(UNIX_EPOCH).ok().map(millis)
 }
 
 #[cfg(test)]
