@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::facts::{Configuration, Daemon, Facts, StateDirectory};
 use super::ports::Port;
 use super::service::{Clocks, ServiceProbe};
-use super::unit::{ServiceUnit, Units};
+use super::unit::{Manager, ServiceUnit, Units};
 use crate::calendar;
 use crate::cli::cells::counted;
 use crate::config::{BaseUrl, ListenAddr};
@@ -82,7 +82,7 @@ pub const CHECKS: [DoctorCheck; 14] = [
     },
     DoctorCheck {
         name: "unit",
-        what: "the system service, where it is installed, runs and has been read by systemd",
+        what: "the service, the user's own or the system's, runs and has been read by systemd where it is installed",
         remedy: "`journalctl -u bursar -n 20` says why",
         judge: unit,
     },
@@ -260,32 +260,34 @@ fn judge_unit(service: &ServiceUnit, other_daemon: bool) -> CheckVerdict {
     if !service.is_installed {
         return CheckVerdict::Skip("bursar is not installed as a service".to_owned());
     }
-    let treatable = |found: &str, remedy: &str| CheckVerdict::Treatable {
-        found: found.to_owned(),
+    let remedies = service.manager.remedies();
+    let treatable = |found: String, remedy: &str| CheckVerdict::Treatable {
+        found,
         remedy: remedy.to_owned(),
     };
     if service.needs_reload {
-        return treatable(
-            "its files are newer than what systemd has read",
-            "systemctl daemon-reload && systemctl restart bursar",
-        );
+        let found = "its files are newer than what systemd has read".to_owned();
+        return treatable(found, remedies.reread);
     }
+    let why = remedies.why;
     match (&*service.active, &*service.sub) {
-        ("failed", _) => CheckVerdict::Fail(format!("it has failed: {}", service.result)),
+        ("failed", _) => treatable(format!("it has failed: {}", service.result), why),
         ("activating", "auto-restart") => {
-            CheckVerdict::Fail(format!("it starts in vain, every 5 s: {}", service.result))
+            let found = format!("it starts in vain, every 5 s: {}", service.result);
+            treatable(found, why)
         }
         ("inactive", _) if other_daemon => {
             CheckVerdict::Skip("installed and not started; another daemon answers".to_owned())
         }
         ("inactive", _) if !service.has_key => {
-            treatable("installed, and its key is not there", "sudo bursar key set")
+            let found = "installed, and its key is not there".to_owned();
+            treatable(found, remedies.key)
         }
-        ("inactive", _) => treatable(
-            "installed and not started",
-            "systemctl enable --now bursar.socket bursar-admin.socket bursar",
-        ),
-        (active, _) => CheckVerdict::Pass(active.to_owned()),
+        ("inactive", _) => treatable("installed and not started".to_owned(), remedies.start),
+        (active, _) => CheckVerdict::Pass(match service.manager {
+            Manager::System => active.to_owned(),
+            Manager::Own => format!("{active}, a service of this user's own"),
+        }),
     }
 }
 

@@ -15,7 +15,7 @@ use rustix::process::geteuid;
 
 use super::ports::{self, Port};
 use super::service::{self, ServiceProbe};
-use super::unit::{self, Units};
+use super::unit::{self, UnitKeys, Units};
 use crate::admin::RECEIPTS_MAX;
 use crate::admin::documents::StatusDocument;
 use crate::cli::client::Client;
@@ -25,7 +25,7 @@ use crate::cli::locate::{SYSTEM_STATE_DIR, SourceArgs, UNITS_KEY, with_units_key
 use crate::cli::source::Source;
 use crate::clock::SystemClock;
 use crate::config::{
-    ApiKey, BaseUrl, Config, ConfigErrors, Env, ListenAddr, Overrides, Whereabouts,
+    ApiKey, BaseUrl, Config, ConfigErrors, Env, ListenAddr, Overrides, Whereabouts, users_folder,
 };
 use crate::ledger::query::{EntryView, Filter};
 use crate::ledger::state_dir::Directory;
@@ -128,7 +128,12 @@ impl Facts {
             Err(error) => (None, error.to_string()),
         };
         let now_ms = SystemClock::shared().wall_ms();
-        let units = unit::ask(Path::new(UNITS_KEY)).await;
+        let users = users_folder(&Env::from_process());
+        let keys = UnitKeys {
+            system: Path::new(UNITS_KEY),
+            own: users.map(|folder| folder.join("api-key")),
+        };
+        let units = unit::ask(&keys).await;
         let entries = match &source {
             Some(source) => newest(source).await,
             None => Err(unread),

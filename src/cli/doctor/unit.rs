@@ -1,21 +1,16 @@
-//! The system service, as systemd says it stands.
+//! The services of systemd, the machine's and the user's own, as systemd says they stand.
 //!
-//! Promise: systemd is asked and told nothing; one that does not answer is not waited for longer than a moment.
+//! Promise: systemd is asked and told nothing.
 
 use std::collections::HashMap;
-use std::path::Path;
-use std::process::Stdio;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
-use tokio::time::timeout;
 
-/// It is there where systemd has started the machine.
-const BOOTED: &str = "/run/systemd/system";
+use crate::cli::systemd;
 
-const ANSWER_DEADLINE: Duration = Duration::from_secs(5);
-
-const PROPERTIES: &str = "--property=Id,LoadState,ActiveState,SubState,Result,NeedDaemonReload";
+const PROPERTIES: &str =
+    "--property=Id,LoadState,UnitFileState,ActiveState,SubState,Result,NeedDaemonReload";
 
 /// What is known of the units.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +29,10 @@ pub enum Units {
 /// `bursar.service`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceUnit {
+    pub manager: Manager,
     pub is_installed: bool,
+    /// It is to be started by itself.
+    pub is_enabled: bool,
     /// `active`, `inactive`, `failed`, `activating`, …
     pub active: String,
     pub sub: String,
@@ -45,24 +43,80 @@ pub struct ServiceUnit {
     pub has_key: bool,
 }
 
-pub async fn ask(key: &Path) -> Units {
-    if !Path::new(BOOTED).is_dir() {
+/// Whose systemd it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Manager {
+    #[default]
+    System,
+    /// `systemctl --user`
+    Own,
+}
+
+/// What helps with a service.
+pub struct UnitRemedies {
+    pub reread: &'static str,
+    pub why: &'static str,
+    pub key: &'static str,
+    pub start: &'static str,
+}
+
+/// The keys that the units wait for.
+pub struct UnitKeys<'a> {
+    pub system: &'a Path,
+    pub own: Option<PathBuf>,
+}
+
+/// The user's own service where that is in use, else the system's.
+pub async fn ask(keys: &UnitKeys<'_>) -> Units {
+    if !systemd::is_here() {
         return Units::NoSystemd;
     }
-    let asked = Command::new("systemctl")
-        .args(["show", PROPERTIES, "bursar.service", "bursar.socket"])
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    match timeout(ANSWER_DEADLINE, asked).await {
-        Ok(Ok(output)) if output.status.success() => {
-            // A user without the right to enter the folder does not see it there.
-            let has_key = key.try_exists().unwrap_or(true);
-            Units::read(&String::from_utf8_lossy(&output.stdout), has_key)
+    if let Some(key) = &keys.own {
+        let own = of(Manager::Own, key).await;
+        if own.are_in_use() {
+            return own;
         }
-        Ok(Ok(output)) => Units::Unknown(format!("systemctl ended with {}", output.status)),
-        Ok(Err(error)) => Units::Unknown(format!("systemctl cannot be run: {error}")),
-        Err(_) => Units::Unknown("systemctl does not answer".to_owned()),
+    }
+    of(Manager::System, keys.system).await
+}
+
+async fn of(manager: Manager, key: &Path) -> Units {
+    let mut systemctl = Command::new("systemctl");
+    systemctl
+        .args(manager.flag())
+        .args(["show", PROPERTIES, "bursar.service", "bursar.socket"]);
+    match systemd::answer(systemctl).await {
+        // A user without the right to enter the folder does not see the key there.
+        Ok(text) => Units::read(manager, &text, key.try_exists().unwrap_or(true)),
+        Err(why) => Units::Unknown(why),
+    }
+}
+
+// === impl Manager ===
+
+impl Manager {
+    fn flag(self) -> Option<&'static str> {
+        match self {
+            Self::System => None,
+            Self::Own => Some("--user"),
+        }
+    }
+
+    pub fn remedies(self) -> UnitRemedies {
+        match self {
+            Self::System => UnitRemedies {
+                reread: "systemctl daemon-reload && systemctl restart bursar",
+                why: "`journalctl -u bursar -n 20` says why",
+                key: "sudo bursar key set",
+                start: "systemctl enable --now bursar.socket bursar-admin.socket bursar",
+            },
+            Self::Own => UnitRemedies {
+                reread: "systemctl --user daemon-reload && systemctl --user restart bursar",
+                why: "`journalctl --user -u bursar -n 20` says why",
+                key: "bursar key set",
+                start: "systemctl --user enable --now bursar.socket bursar",
+            },
+        }
     }
 }
 
@@ -70,8 +124,9 @@ pub async fn ask(key: &Path) -> Units {
 
 impl Units {
     /// Of what `systemctl show` prints: a block for each unit.
-    fn read(text: &str, has_key: bool) -> Self {
+    fn read(manager: Manager, text: &str, has_key: bool) -> Self {
         let mut service = ServiceUnit {
+            manager,
             has_key,
             ..ServiceUnit::default()
         };
@@ -83,7 +138,9 @@ impl Units {
             match of("Id") {
                 "bursar.service" => {
                     service = ServiceUnit {
+                        manager,
                         is_installed: of("LoadState") != "not-found",
+                        is_enabled: of("UnitFileState") == "enabled",
                         active: of("ActiveState").to_owned(),
                         sub: of("SubState").to_owned(),
                         result: of("Result").to_owned(),
@@ -99,6 +156,19 @@ impl Units {
             service,
             is_socket_open,
         }
+    }
+
+    /// The package installs the units of both; these are those that somebody uses.
+    fn are_in_use(&self) -> bool {
+        let Self::Known {
+            service,
+            is_socket_open,
+        } = self
+        else {
+            return false;
+        };
+        let is_up = service.is_installed && service.active != "inactive";
+        *is_socket_open || service.is_enabled || is_up
     }
 }
 

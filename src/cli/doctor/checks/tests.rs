@@ -360,11 +360,20 @@ fn what_does_not_apply_is_skipped() {
 }
 
 #[test]
-fn a_stopped_service_is_told_how_to_start() {
-    for (has_key, wanted) in [(false, "bursar key set"), (true, "systemctl enable --now")] {
+fn a_stopped_service_is_told_how_to_start_by_its_own_systemd() {
+    let (system, own) = (Manager::System, Manager::Own);
+    for (manager, active, has_key, wanted) in [
+        (system, "inactive", false, "sudo bursar key set"),
+        (system, "inactive", true, "systemctl enable --now"),
+        (system, "failed", true, "journalctl -u bursar"),
+        (own, "inactive", false, "bursar key set"),
+        (own, "inactive", true, "systemctl --user enable --now"),
+        (own, "failed", true, "journalctl --user -u bursar"),
+    ] {
         let stopped = ServiceUnit {
+            manager,
             is_installed: true,
-            active: "inactive".to_owned(),
+            active: active.to_owned(),
             has_key,
             ..ServiceUnit::default()
         };
@@ -372,6 +381,7 @@ fn a_stopped_service_is_told_how_to_start() {
             panic!("it fails");
         };
         assert!(remedy.contains(wanted), "{remedy}");
+        assert_eq!(remedy.contains("sudo"), manager == system && !has_key);
     }
 }
 
