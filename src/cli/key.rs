@@ -91,9 +91,15 @@ fn set(args: &KeySetArgs) -> Result<(), CliError> {
         ..Overrides::default()
     };
     let env = Env::from_process();
-    // No key is typed in before its place is known.
+    // No key is typed in before its place is known, and the service that it is checked with.
     let path = place(&overrides, &env)?;
     let before = regular(&path)?;
+    if !args.no_check {
+        let stand_in = ApiKey::from_text(b"none");
+        let stand_in = stand_in.map_err(|error| CliError::Failed(error.to_string()))?;
+        let config = Config::load_with(&overrides, &env, stand_in)?;
+        proxy::authorities(&config).map_err(ServerError::from)?;
+    }
     let key = asked_for()?;
     if args.no_check {
         remark("bursar: the service was not asked whether it takes this key (--no-check)");

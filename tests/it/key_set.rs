@@ -102,6 +102,28 @@ fn models(status: u16) -> Step {
 }
 
 #[tokio::test]
+async fn no_key_is_asked_for_before_the_service_is_known_that_it_is_checked_with() {
+    let place = Place::new();
+    let lines = "[upstream]\napi_key_file = \"api-key\"\n";
+    std::fs::write(place.path("config.toml"), lines).expect("a file");
+    let config = place.path("config.toml");
+    let named = ["key", "set", "--config", config.as_str()];
+    let mut child = set_command(&named).spawn().expect("it starts");
+    // Nobody types.
+    let stdin = child.stdin.take();
+    let ended = tokio::time::timeout(Duration::from_secs(20), child.wait_with_output());
+    let output = ended.await.expect("it does not wait").expect("it ends");
+    drop(stdin);
+    let words = said(&output);
+    assert_eq!(output.status.code(), Some(78), "{words}");
+    assert!(words.contains("no upstream"), "{words}");
+    // One that is not checked needs none.
+    let output = place.set(&["--no-check"], &format!("{NEW}\n")).await;
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(place.key(), format!("{NEW}\n"));
+}
+
+#[tokio::test]
 async fn a_key_that_the_service_takes_is_written_whole_and_a_reload_takes_it() {
     let origin = Origin::start([models(200), Step::Answer(billed(7))]).await;
     let place = Place::before(&origin.url());
