@@ -28,6 +28,9 @@ mod written;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::{Map, Value};
+use toml::de::DeTable;
+
 pub use self::app::{
     ALL_APPS, App, CapsTable, DEFAULT_APP, Limits, NameError, OTHER_APP, OnClarification,
     SessionLimits, TagValue,
@@ -185,6 +188,15 @@ impl Config {
     /// The configuration in force as TOML, without the key.
     pub fn in_force(&self) -> String {
         self.in_force.to_toml()
+    }
+
+    /// The same, a member for each table.
+    pub fn in_force_document(&self) -> Map<String, Value> {
+        let text = self.in_force();
+        let table = DeTable::parse(&text);
+        table
+            .map(|table| written::members(table.get_ref()))
+            .unwrap_or_default()
     }
 
     /// This one as a running process can take it: with the values that it runs with where it cannot change them.

@@ -7,10 +7,13 @@
 
 use std::path::Path;
 
+use serde::Serialize;
+use serde_json::{Map, Value};
+
 use super::arguments::ConfigArgs;
 use super::error::CliError;
 use super::locate::{UNITS_KEY, with_units_key};
-use super::output::{remark, say};
+use super::output::{remark, say, say_document};
 use crate::apps::{self, AppsError, Declared};
 use crate::config::{Config, Env, KeyPlace};
 use crate::proxy;
@@ -19,8 +22,23 @@ use crate::server::{ServerError, itself};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     config: ConfigArgs,
+}
+
+/// `bursar check --json`, of a configuration without a mistake.
+#[derive(Serialize)]
+struct CheckedConfiguration {
+    /// `null`: no configuration file.
+    file: Option<String>,
+    /// `null`: it came in a variable.
+    key_file: Option<String>,
+    /// Every value, a member for each table.
+    in_force: Map<String, Value>,
+    warnings: Vec<String>,
 }
 
 pub fn check(args: &Args) -> Result<(), CliError> {
@@ -46,16 +64,33 @@ pub fn check(args: &Args) -> Result<(), CliError> {
         Err(AppsError::Ledger(error)) => Some(error),
         Err(error) => return Err(ServerError::from(error).into()),
     };
-    say(effective(&config, &key_place?))?;
-    for warning in &config.warnings {
+    let unread =
+        unread.map(|error| format!("the apps added at run time were not checked: {error}"));
+    let warnings: Vec<String> = config.warnings.iter().cloned().chain(unread).collect();
+    for warning in &warnings {
         remark(format_args!("bursar: warning: {warning}"));
     }
-    if let Some(error) = unread {
-        remark(format_args!(
-            "bursar: warning: the apps added at run time were not checked: {error}"
-        ));
+    match args.json {
+        true => say_document(&CheckedConfiguration::new(&config, &key_place?, warnings)),
+        false => say(effective(&config, &key_place?)),
     }
-    Ok(())
+}
+
+// === impl CheckedConfiguration ===
+
+impl CheckedConfiguration {
+    fn new(config: &Config, key_place: &KeyPlace, warnings: Vec<String>) -> Self {
+        let path = |path: &Path| path.display().to_string();
+        Self {
+            file: config.path.as_deref().map(path),
+            key_file: match key_place {
+                KeyPlace::File(file) => Some(path(file)),
+                KeyPlace::Variable | KeyPlace::Nowhere => None,
+            },
+            in_force: config.in_force_document(),
+            warnings,
+        }
+    }
 }
 
 /// The configuration in force, as TOML.

@@ -401,6 +401,17 @@ impl Client {
             .collect()
     }
 
+    /// The same where the token is still to come: `None` stands for it.
+    pub fn settings(&self, root: &str) -> Vec<(&'static str, Option<String>)> {
+        let variables = self.variables.iter();
+        variables
+            .map(|(name, value)| match *value {
+                TOKEN => (*name, None),
+                value => (*name, Some(Filling { root, token: "" }.fill(value))),
+            })
+            .collect()
+    }
+
     /// What is put before the caller's own arguments. No token is in them.
     pub fn arguments(&self, root: &str) -> Vec<String> {
         let filling = Filling { root, token: TOKEN };
@@ -412,14 +423,11 @@ impl Client {
     /// or `None`: there is none to name.
     pub fn shell(&self, root: &str, token: Option<&str>) -> String {
         let mut lines = Vec::new();
-        for (name, value) in self.variables {
-            match (*value, token) {
-                (TOKEN, None) => {}
-                (TOKEN, Some(word)) => lines.push(format!("export {name}={word}")),
-                (value, _) => {
-                    let value = Filling { root, token: "" }.fill(value);
-                    lines.push(format!("export {name}={}", word(&value)));
-                }
+        for (name, value) in self.settings(root) {
+            match (value, token) {
+                (None, None) => {}
+                (None, Some(word)) => lines.push(format!("export {name}={word}")),
+                (Some(value), _) => lines.push(format!("export {name}={}", word(&value))),
             }
         }
         if let (Some(program), [_, ..]) = (self.program, self.arguments) {

@@ -13,13 +13,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout};
 
 use super::daemon::Question;
 use super::error::CliError;
 use super::locate::SourceArgs;
-use super::output::say;
+use super::output::{say, say_document};
 use super::runtime::block_on;
 use crate::admin::line::LineDocument;
 use crate::ledger::MicroUsdSum;
@@ -35,6 +35,7 @@ const INPUT_DEADLINE: Duration = Duration::from_millis(100);
 const INPUT_BYTES_MAX: usize = 256 * 1024;
 
 const SILENT: &str = "bursar: no answer";
+const AWAY: &str = "bursar: not running";
 
 const CENT_MICRO_USD: u128 = 10_000;
 
@@ -46,8 +47,19 @@ pub struct Args {
     /// The session whose sum stands in front; without it the `session_id` of a JSON object on standard input
     #[arg(long, value_name = "ID")]
     session: Option<String>,
+    /// Print one JSON object: the line, and the figures behind it
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     source: SourceArgs,
+}
+
+/// `bursar line --json`.
+#[derive(Serialize)]
+struct LineAnswer {
+    line: String,
+    /// `null`: there are none, and the line says why.
+    day: Option<LineDocument>,
 }
 
 /// What a program writes into its status line's command, as far as it is read.
@@ -70,18 +82,29 @@ pub fn line(args: &Args) -> Result<(), CliError> {
             .await
             .map_err(|_| CliError::Said)?
     });
-    match asked {
-        Ok(Some(day)) => say(text(&day)),
-        Ok(None) => say("bursar: not running"),
-        Err(CliError::Said) => say(SILENT),
-        Err(CliError::Client(error)) if error.means_silence() => say(SILENT),
+    let without_figures = |line: &str| LineAnswer {
+        line: line.to_owned(),
+        day: None,
+    };
+    let answer = match asked {
+        Ok(Some(day)) => LineAnswer {
+            line: text(&day),
+            day: Some(day),
+        },
+        Ok(None) => without_figures(AWAY),
+        Err(CliError::Said) => without_figures(SILENT),
+        Err(CliError::Client(error)) if error.means_silence() => without_figures(SILENT),
         // What was typed or configured wrong is reported as by every command.
-        Err(error @ (CliError::Usage(_) | CliError::Config(_))) => Err(error),
+        Err(error @ (CliError::Usage(_) | CliError::Config(_))) => return Err(error),
         Err(error) => {
             let words = error.to_string();
             let first = words.lines().next().unwrap_or_default();
-            say(format_args!("bursar: {}", shown(first)))
+            without_figures(&format!("bursar: {}", shown(first)))
         }
+    };
+    match args.json {
+        true => say_document(&answer),
+        false => say(answer.line),
     }
 }
 

@@ -6,6 +6,7 @@
 //! shell is given to run holds an address and a file's name, and no text of a daemon; a daemon that was only found at a
 //! port, where any user may listen, gets no app's requests, and no port gets a token.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use jiff::tz::TimeZone;
@@ -15,7 +16,7 @@ use super::arguments::{Form, FormArgs};
 use super::caps;
 use super::cells::{counted, state, tail};
 use super::client::Client;
-use super::clients::known_client;
+use super::clients::{Client as KnownClient, known_client};
 use super::csv;
 use super::daemon::{Question, ask};
 use super::error::CliError;
@@ -36,6 +37,9 @@ use crate::ledger::entry::StateWord;
 use crate::ledger::query::{EntryView, Filter, GroupBy};
 use crate::screen::shown;
 
+/// What a client is given as its key where callers need none.
+const NO_TOKEN: &str = "none";
+
 /// Width of a label with its gap.
 const LABEL: usize = 12;
 
@@ -55,8 +59,23 @@ pub struct EnvArgs {
     /// File that holds an app's token; the printed line reads it, and no token is printed
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     source: SourceArgs,
+}
+
+/// `bursar env --json`.
+#[derive(Serialize)]
+struct EnvDocument {
+    /// `null`: an app's token, which is in `token_file` or has to be made.
+    variables: BTreeMap<&'static str, Option<String>>,
+    /// What stands before the client's own arguments.
+    arguments: Vec<String>,
+    /// Callers without a token are refused.
+    token_needed: bool,
+    token_file: Option<String>,
 }
 
 /// The figures of the screen.
@@ -122,13 +141,16 @@ pub fn env(args: &EnvArgs) -> Result<(), CliError> {
             daemon.proxy.join(", ")
         )));
     };
+    if args.json {
+        return say_document(&EnvDocument::new(args, client, &daemon, &root));
+    }
     let token = match (&args.token_file, daemon.anonymous) {
         (Some(file), _) => {
             let file = file.display().to_string().replace('\'', "'\\''");
             Some(format!("\"$(cat '{file}')\""))
         }
         // Clients refuse to start without one.
-        (None, true) => Some("none".to_owned()),
+        (None, true) => Some(NO_TOKEN.to_owned()),
         (None, false) => None,
     };
     match client {
@@ -182,6 +204,41 @@ fn root_url(daemon: &StatusDocument) -> Option<String> {
 /// The same as a client of OpenAI's kind takes it.
 fn base_url(daemon: &StatusDocument) -> Option<String> {
     root_url(daemon).map(|url| format!("{url}/v1"))
+}
+
+// === impl EnvDocument ===
+
+impl EnvDocument {
+    fn new(
+        args: &EnvArgs,
+        client: Option<&KnownClient>,
+        daemon: &StatusDocument,
+        root: &str,
+    ) -> Self {
+        let settings = client.map_or_else(
+            || {
+                let base_url = Some(format!("{root}/v1"));
+                vec![("OPENAI_BASE_URL", base_url), ("OPENAI_API_KEY", None)]
+            },
+            |client| client.settings(root),
+        );
+        let is_open = args.token_file.is_none() && daemon.anonymous;
+        let filled = |value: Option<String>| value.or(is_open.then(|| NO_TOKEN.to_owned()));
+        let variables = settings.into_iter();
+        Self {
+            variables: variables
+                .map(|(name, value)| (name, filled(value)))
+                .collect(),
+            arguments: client
+                .map(|client| client.arguments(root))
+                .unwrap_or_default(),
+            token_needed: !daemon.anonymous,
+            token_file: args
+                .token_file
+                .as_ref()
+                .map(|file| file.display().to_string()),
+        }
+    }
 }
 
 // === impl StatusScreen ===

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use serde_json::{Map, Value};
 use toml::de::{DeTable, DeValue};
 
 use super::errors::{ConfigErrors, Location};
@@ -72,14 +73,32 @@ pub fn entries<'a>(
 
 /// A string as TOML writes it: as JSON does, but that DEL is escaped, too.
 pub fn quoted(text: &str) -> String {
-    serde_json::Value::from(text)
-        .to_string()
-        .replace('\u{7f}', "\\u007f")
+    Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
 /// A list as TOML writes it.
 pub fn list(values: impl Iterator<Item = String>) -> String {
     format!("[{}]", values.collect::<Vec<_>>().join(", "))
+}
+
+/// A table as JSON has it.
+pub fn members(table: &DeTable<'_>) -> Map<String, Value> {
+    let members = table.iter();
+    members
+        .map(|(name, value)| (name.get_ref().to_string(), json(value.get_ref())))
+        .collect()
+}
+
+fn json(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => Value::from(&**text),
+        DeValue::Integer(_) => integer_of(value).into(),
+        DeValue::Float(number) => Value::from(number.as_str()),
+        DeValue::Boolean(flag) => Value::from(*flag),
+        DeValue::Datetime(date) => Value::from(date.to_string()),
+        DeValue::Array(values) => values.iter().map(|value| json(value.get_ref())).collect(),
+        DeValue::Table(table) => Value::Object(members(table)),
+    }
 }
 
 /// A whole number. One that does not fit is out of every range, and is refused as that.

@@ -11,7 +11,23 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::support::daemon::{Daemon, command};
+use crate::support::wire::request;
 use crate::support::{Sandbox, chat};
+
+const SESSION: &str = "0190a6c1-7b3e-7c2f-9d41-5f0be2d73f0a";
+
+/// Labels as long as they may be, or as they are in practice.
+const OF_A_PERSON: [(&str, &str); 3] = [
+    ("X-Claude-Code-Session-Id", SESSION),
+    (
+        "X-End-User",
+        "a.person.with.a.long.name@a-department.of-a-company.example.org",
+    ),
+    (
+        "X-Bursar-Tags",
+        "customer=a-company-with-a-long-name-in-its-own-country.example",
+    ),
+];
 
 /// A daemon with apps, caps and entries of several kinds.
 struct Asked {
@@ -32,7 +48,8 @@ impl Asked {
         let (state, config) = (path("state"), path("config.toml"));
         let text = "[listen]\nanonymous = true\n\
                     [caps]\ntime_zone = \"Pacific/Kiritimati\"\nday_micro_usd = 7000000\nmonth_micro_usd = 70000000\n\
-                    [[app]]\nname = \"nightly-batch-of-all-reports\"\nuids = [4242]\ncap_day_micro_usd = 1000000\n";
+                    [[app]]\nname = \"nightly-batch-of-all-reports\"\nuids = [4242]\ncap_day_micro_usd = 1000000\n\
+                    [[app]]\nname = \"default\"\nuser_header = \"X-End-User\"\ntags = [\"customer\"]\n";
         std::fs::write(&config, text).expect("a configuration");
         let daemon = Daemon::start(&sandbox.url(), Path::new(&state), &["--config", &config]).await;
         let mut id = String::new();
@@ -49,7 +66,9 @@ impl Asked {
                 r#"{"model":"auto","input":"a text"}"#.to_owned(),
             ),
         ] {
-            let answer = daemon.connect().await.post(path, &body).await;
+            let mut wire = daemon.connect().await;
+            wire.send(request("POST", path, &OF_A_PERSON, &body)).await;
+            let answer = wire.answer().await;
             let entry = answer.header("x-bursar-entry").expect("an entry");
             id = entry.rsplit('-').next().expect("its end").to_owned();
         }
@@ -127,9 +146,15 @@ os.waitpid(child, 0)
 os.write(1, shown)
 "#;
 
-/// The reading commands, but for `explain`, which takes an id.
+/// The reading commands, but for `explain ID`.
 const COMMANDS: &[&[&str]] = &[
     &["spend"],
+    &["spend", "--by", "session"],
+    &["spend", "--by", "user"],
+    &["spend", "--by", "tag:customer"],
+    &["spend", "--by", "app,session,model,day"],
+    &["explain", "--session", SESSION],
+    &["ledger", "verify"],
     &["spend", "--by", "app,operation,model"],
     &[
         "spend",
@@ -186,6 +211,58 @@ async fn every_table_fits_80_columns_and_a_wide_one_is_there_on_demand() {
     }
     let coloured = asked.shown(&["receipts"], 80, None).await;
     assert!(coloured.contains("\u{1b}[1m"), "{coloured:?}");
+    asked.daemon.terminate().await;
+}
+
+#[tokio::test]
+async fn every_reading_command_has_json() {
+    let asked = Asked::start().await;
+    let explain = ["explain", asked.id.as_str()];
+    let others: [&[&str]; 7] = [
+        &explain,
+        &["check", "--upstream", "http://127.0.0.1:9"],
+        &["line"],
+        &["env"],
+        &["env", "codex", "--token-file", "/run/token"],
+        &["top"],
+        &["doctor"],
+    ];
+    for words in COMMANDS.iter().chain(&others) {
+        let whole = [&asked.arguments(words)[..], &["--json"]].concat();
+        let done = command(&whole).output().await.expect("it runs");
+        let text = String::from_utf8(done.stdout).expect("UTF-8");
+        assert!(!text.is_empty(), "{words:?}");
+        for line in text.lines() {
+            let document = serde_json::from_str::<Value>(line);
+            assert!(
+                document.is_ok_and(|found| found.is_object()),
+                "{words:?}: {line}"
+            );
+        }
+    }
+    let checked = asked
+        .json(&["check", "--upstream", "http://127.0.0.1:9"])
+        .await;
+    assert_eq!(checked["in_force"]["caps"]["day_micro_usd"], 7_000_000);
+    assert_eq!(checked["file"], asked.config.as_str());
+    let line = asked.json(&["line"]).await;
+    let text = line["line"].as_str().expect("a line");
+    assert!(text.contains("of $7.00 today"), "{line}");
+    assert_eq!(line["day"]["writable"], true, "{line}");
+    let codex = asked
+        .json(&["env", "codex", "--token-file", "/run/token"])
+        .await;
+    assert_eq!(codex["variables"]["OPENAI_API_KEY"], Value::Null);
+    assert_eq!(codex["token_file"], "/run/token");
+    assert!(
+        codex["arguments"]
+            .as_array()
+            .is_some_and(|them| !them.is_empty())
+    );
+    let shell = asked.json(&["env"]).await;
+    let base_url = format!("http://{}/v1", asked.daemon.proxy);
+    assert_eq!(shell["variables"]["OPENAI_BASE_URL"], base_url);
+    assert_eq!(shell["token_needed"], false, "{shell}");
     asked.daemon.terminate().await;
 }
 

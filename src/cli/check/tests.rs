@@ -45,6 +45,17 @@ fn what_is_printed_is_the_configuration_in_force_without_its_key() {
     let place = format!("# the key is from {}, and is not shown\n", key.display());
     assert!(printed.contains(&place), "{printed}");
     assert!(printed.contains("service_name = \"acme\""), "{printed}");
+    let document = CheckedConfiguration::new(&config, &KeyPlace::File(key.clone()), Vec::new());
+    let document = serde_json::to_value(&document).unwrap();
+    assert!(!document.to_string().contains(KEY));
+    assert_eq!(document["key_file"], key.to_str().unwrap());
+    let in_force = &document["in_force"];
+    assert_eq!(in_force["service_name"], "acme");
+    assert_eq!(in_force["retry"]["attempts"], 5);
+    assert_eq!(in_force["listen"]["anonymous"], false);
+    assert_eq!(in_force["models"]["aliases"]["gpt-4o"], "auto");
+    assert_eq!(in_force["app"][0]["uids"], serde_json::json!([7, 8]));
+    assert_eq!(in_force["app"][1]["name"], "b");
     let again = folder.path().join("again.toml");
     fs::write(&again, &printed).unwrap();
     let mut reloaded = load(&again);
