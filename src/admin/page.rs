@@ -30,7 +30,7 @@ use crate::ledger::totals::Totals;
 
 /// What the browser is to run and load: the hashes are those of the script and the style in the page.
 pub const POLICY: &str = "default-src 'none'; \
-     script-src 'sha256-sxDxMPGOxesctud+JxC/4SIUtm2ivah9mAMLFqPixfA='; \
+     script-src 'sha256-pi59xkbzt4mrBWlUtTHkG1z6jMAEsSoitbqKdE6wcYI='; \
      style-src 'sha256-K0hhgAvKav0Ufu49MBh8jakIeY63r3M0XtK8uMdFa4I='; \
      connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -440,7 +440,7 @@ fn caps(html: &mut Html, view: &PageView<'_>) {
     };
     html.table(
         "caps",
-        "Cap|>Limit|>Spent|>Held|>Under way|>Left|>Refused|>Begins anew",
+        "Cap|>Limit|>Spent|>Held|>Under way|>Left|>Refused|>Resets at",
         view.caps.caps.iter().map(row),
     );
     if let Some(zone) = &view.caps.time_zone {

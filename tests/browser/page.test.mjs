@@ -168,6 +168,11 @@ test("the page asks for itself every ten seconds, and keeps focus, place and wha
   });
   await refreshed();
   assert.ok((await page.evaluate(() => String(getSelection()))).includes(text), "what is selected stays");
+  const note = () => page.locator("#note").innerText();
+  assert.match(await note(), /selected: the figures wait/);
+  await page.evaluate(() => getSelection().empty());
+  await refreshed();
+  assert.equal(await note(), "");
   assert.deepEqual(page.complaints, []);
 });
 
@@ -194,11 +199,26 @@ test("it can be paused, stops while it is hidden, and says when bursar does not 
   await Promise.all([page.waitForResponse(() => true), page.click("#pause")]);
   assert.equal(fetched(), 1, "at once");
 
+  // What is on its way when it is paused takes nothing back of that.
+  let onItsWay;
+  await page.route(`${stage.admin}/`, (route) => {
+    onItsWay = route;
+  });
+  await page.clock.runFor(TEN_SECONDS);
+  while (!onItsWay) await new Promise((resolve) => setTimeout(resolve, 10));
+  await page.click("#pause");
+  await Promise.all([page.waitForResponse(() => true), onItsWay.continue()]);
+  await page.waitForLoadState("networkidle");
+  assert.equal(await page.locator("#note").innerText(), "Paused.");
+  await page.unroute(`${stage.admin}/`);
+  await Promise.all([page.waitForResponse(() => true), page.click("#pause")]);
+  const before = fetched();
+
   await hide(true);
   await passes(60_000);
-  assert.equal(fetched(), 1);
+  assert.equal(fetched(), before);
   await Promise.all([page.waitForResponse(() => true), hide(false)]);
-  assert.equal(fetched(), 2, "at once");
+  assert.equal(fetched(), before + 1, "at once");
 
   await page.route(`${stage.admin}/`, (route) => route.abort());
   await page.clock.runFor(TEN_SECONDS);
