@@ -98,6 +98,31 @@ fn no_unit_comes_up_before_there_is_a_key() {
     assert_eq!(credential, "api-key:/etc/bursar/api-key");
 }
 
+/// Who may read the figures, and who may spend without a token: the users of two groups, and no others.
+#[test]
+fn each_unix_socket_is_for_the_users_of_one_group_that_is_made_at_the_install() {
+    let groups = source::read("systemd/bursar.sysusers");
+    for (unit, socket, group) in [
+        ("systemd/bursar.socket", "/run/bursar.sock", "bursar-apps"),
+        (
+            "systemd/bursar-admin.socket",
+            "/run/bursar-admin.sock",
+            "bursar-read",
+        ),
+    ] {
+        let found = directives(unit);
+        let listens = found.get("own ListenStream").expect("addresses");
+        assert!(listens.iter().any(|address| address == socket), "{unit}");
+        assert_eq!(only(&found, "own SocketMode"), Some("0660"), "{unit}");
+        assert_eq!(only(&found, "own SocketGroup"), Some(group), "{unit}");
+        let made = format!("g {group} ");
+        assert!(
+            groups.lines().any(|line| line.starts_with(&made)),
+            "{group}"
+        );
+    }
+}
+
 /// A user's systemd can neither mount nor drop what root has, so the rest of the system's hardening is all there is.
 #[test]
 fn a_users_own_unit_forbids_what_the_systems_forbids_without_a_namespace() {
