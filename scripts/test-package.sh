@@ -171,7 +171,7 @@ sort "$work/answers" | uniq -c
 [ "$(sort -u "$work/answers")" = 200 ] || die "not every answer was 200 during the upgrade"
 asked=$(($(wc -l <"$work/answers") + 1))
 must "\"requests\":" bursar spend --json
-inside bursar ledger verify --state-dir /var/lib/bursar || die "the ledger is not whole"
+inside bursar ledger verify || die "the ledger is not whole"
 counted=$(inside bursar spend --json | grep -o '"requests":[0-9]*' | head -n 1)
 [ "$counted" = "\"requests\":$asked" ] || die "$asked requests were answered, and the ledger has $counted"
 say "$asked requests, all of them in the ledger"

@@ -109,7 +109,7 @@ fn rebuild(args: &ReadArgs) -> Result<(), CliError> {
 }
 
 fn print_verified(args: &VerifyArgs) -> Result<(), CliError> {
-    let report = verify(&block_on(args.ledger.found())?.state_dir)?;
+    let report = verify(&block_on(args.ledger.found_to_read())?)?;
     match args.form.form() {
         Form::Json => say(serde_json::to_string(&report)?)?,
         Form::Csv => csv::say_members(&report)?,

@@ -28,8 +28,8 @@ pub use self::asked::Right;
 use self::daemons::{
     LOOK_DEADLINE, answering, first_that_answers, ledger_of, name_others, reader_of, socket_client,
 };
-use self::system::{System, UNITS_CONFIG};
 pub use self::system::{SYSTEM_STATE_DIR, UNITS_KEY};
+use self::system::{System, UNITS_CONFIG};
 use super::arguments::zone;
 use super::client::{ANSWER_DEADLINE, Client};
 use super::daemon::{Question, ask, document, not_asked};
@@ -105,6 +105,35 @@ impl LedgerArgs {
         Ok(place)
     }
 
+    /// The directory of one that is there, for what only reads: where nothing is named and the own place has none, the
+    /// system service's.
+    pub async fn found_to_read(&self) -> Result<PathBuf, CliError> {
+        self.to_read(&self.asked()?, &System::installed()).await
+    }
+
+    async fn to_read(&self, asked: &Asked, system: &System) -> Result<PathBuf, CliError> {
+        if !asked.is_systems(system) {
+            return Ok(self.found().await?.state_dir);
+        }
+        let state_dir = system.state_dir.clone();
+        remark(format_args!(
+            "bursar: read from the files of {}",
+            state_dir.display()
+        ));
+        Ok(state_dir)
+    }
+
+    fn asked(&self) -> Result<Asked, CliError> {
+        let (place, env) = (self.whereabouts()?, Env::from_process());
+        let is_named = [BURSAR_STATE_DIR, BURSAR_CONFIG]
+            .iter()
+            .any(|name| env.get(name).is_some());
+        Ok(match self.is_named_by_flag() || is_named {
+            true => Asked::Ledger(place),
+            false => Asked::Any(place),
+        })
+    }
+
     fn is_named_by_flag(&self) -> bool {
         self.config.is_some() || self.state_dir.is_some()
     }
@@ -130,7 +159,7 @@ impl SourceArgs {
         let (asked, system) = self.looked_for().await?;
         match answering(&asked, &system).await {
             Some(client) => Ok(Source::Daemon(client)),
-            None => self.journal(&asked, &system).await,
+            None => Ok(Source::Journal(self.ledger.to_read(&asked, &system).await?)),
         }
     }
 
@@ -181,7 +210,8 @@ impl SourceArgs {
         {
             return Ok(Source::Daemon(client));
         }
-        self.journal(&asked, &system).await
+        let state_dir = self.ledger.to_read(&asked, &system).await?;
+        Ok(Source::Journal(state_dir))
     }
 
     /// The zone that was named, else that of the caps, so that a day of each command is one of theirs; else this
@@ -199,19 +229,6 @@ impl SourceArgs {
             Some(zone) if !zone.is_unknown() => Ok(zone),
             _ => zone(named),
         }
-    }
-
-    /// The files of a ledger that is there: the own one's, else the system service's where this user may read them.
-    async fn journal(&self, asked: &Asked, system: &System) -> Result<Source, CliError> {
-        if asked.is_systems(system) {
-            let state_dir = system.state_dir.clone();
-            remark(format_args!(
-                "bursar: read from the files of {}",
-                state_dir.display()
-            ));
-            return Ok(Source::Journal(state_dir));
-        }
-        Ok(Source::Journal(self.ledger.found().await?.state_dir))
     }
 
     /// For orders: the daemon that takes them, else the state directory.
@@ -321,14 +338,7 @@ impl SourceArgs {
         if let Some((by, address)) = address {
             return Ok(Asked::Daemon(named_client(by, &address)?, by));
         }
-        let place = self.ledger.whereabouts()?;
-        let is_named = [BURSAR_STATE_DIR, BURSAR_CONFIG]
-            .iter()
-            .any(|name| env.get(name).is_some());
-        Ok(match by_flag || is_named {
-            true => Asked::Ledger(place),
-            false => Asked::Any(place),
-        })
+        self.ledger.asked()
     }
 }
 
@@ -351,13 +361,13 @@ fn named_client(by: &str, address: &str) -> Result<Client, CliError> {
 
 /// The system service's files, with the apps and caps of its own configuration.
 fn systems_place(system: &System, right: Right) -> Result<Whereabouts, CliError> {
-    if right == Right::Change
-        && let Err(error) = Directory::open(&system.state_dir)
-    {
+    // Its user exists only while it runs.
+    if right == Right::Change && Directory::open(&system.state_dir).is_err() {
         return Err(CliError::Failed(format!(
-            "no daemon runs, and the system service's ledger is changed by its own user alone ({error}): start the \
-             service (`systemctl start bursar`) and give the order again, or name another ledger with --state-dir DIR. \
-             Nothing was changed"
+            "no daemon runs, and the system service's ledger, in {}, is changed by the service alone: start it \
+             (`systemctl start bursar`) and give the order again, or name another ledger with --state-dir DIR. Nothing \
+             was changed",
+            system.state_dir.display()
         )));
     }
     let config = Path::new(UNITS_CONFIG);
