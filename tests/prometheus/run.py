@@ -193,6 +193,16 @@ def has_counted(base, series, began):
     return any(Decimal(value) > 0 for row in found for _, value in row["values"])
 
 
+def spent_in_range(base, since):
+    """The dashboard's panel of that name, in micro-dollars."""
+    now = time.time()
+    dashboard = json.loads((ROOT / "grafana/bursar.json").read_text())
+    panel = next(panel for panel in dashboard["panels"] if panel["title"] == "Spent in this range")
+    query = filled(panel["targets"][0]["expr"].replace("$__range", f"{int(now - since)}s"))
+    rows = asked(base, "query", query=query, time=now)["result"]
+    return round(Decimal(rows[0]["value"][1]) * 1_000_000)
+
+
 def last_scrape(base):
     rows = asked(base, "query", query="timestamp(bursar_build_info)")["result"]
     return max((Decimal(row["value"][1]) for row in rows), default=0)
@@ -215,6 +225,8 @@ def main(keep_s):
         began = time.time()
         process, base = prometheus(folder, door.admin.removeprefix("http://"))
         eventually("Prometheus to be ready", lambda: is_ready(base), 30)
+        eventually("a scrape before the first money", lambda: last_scrape(base) > began, 30)
+        scraped = float(last_scrape(base))
 
         calm(*under_load(door, tokens))
         door.restart()
@@ -229,6 +241,9 @@ def main(keep_s):
         eventually("a scrape after the last request", lambda: last_scrape(base) > quiet, 30)
         ledger = door.spend()["billed_micro_usd"]
         assert last_sum(base) == ledger > 0, f"Prometheus {last_sum(base)}, ledger {ledger}"
+        # Every series of money began within this range, and what it began with counts.
+        seen = spent_in_range(base, scraped)
+        assert abs(seen - ledger) <= 5, f"the panel shows {seen}, the ledger has {ledger}"
         books = sum(debit["amount_micro_usd"] for debit in sandbox.books()["debits"])
         unknown = door.spend()["in_doubt"] + sum(entry["state"] == "unreported" for entry in door.entries())
         assert ledger <= books and (unknown or ledger == books), f"ledger {ledger}, books {books}"
