@@ -291,6 +291,16 @@ impl Caps {
         self.moved.notify_one();
     }
 
+    /// Freezes of the whole fleet, in place of those before; true where they are others.
+    pub fn obey_fleet(&self, freezes: Orders) -> bool {
+        if freezes == self.engine.lock().fleet {
+            return false;
+        }
+        self.change(|engine| engine.fleet = freezes);
+        self.ordered.send_replace(());
+        true
+    }
+
     /// Until `stop` turns true: puts orders in force that another process wrote into the file, within a
     /// second of being able to.
     pub async fn follow(self: Arc<Self>, mut stop: watch::Receiver<bool>) {

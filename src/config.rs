@@ -113,6 +113,8 @@ struct Values {
 /// without a key and without an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whereabouts {
+    /// The configuration's file; `None`: there is none.
+    pub path: Option<PathBuf>,
     pub state_dir: PathBuf,
     /// The file itself gives it.
     pub state_dir_in_file: bool,
@@ -120,7 +122,7 @@ pub struct Whereabouts {
     pub admin: Vec<ListenAddr>,
     /// As [`LedgerTable::retention`].
     pub retention: Option<Duration>,
-    pub fleet: FleetTable,
+    pub fleet: Box<FleetTable>,
     pub caps: CapsTable,
     /// As [`Listen::anonymous`].
     pub anonymous: Option<bool>,
@@ -273,11 +275,12 @@ impl Whereabouts {
         let (values, findings) = Reader::read(overrides, env, &Need::Whereabouts, Values::read)?;
         match values.ledger {
             Some(ledger) if findings.errors.is_empty() => Ok(Self {
+                path: findings.path,
                 caps: values.caps,
                 state_dir: ledger.state_dir,
                 state_dir_in_file: values.state_dir_in_file,
                 retention: ledger.retention,
-                fleet: values.fleet,
+                fleet: Box::new(values.fleet),
                 anonymous: values.listen.anonymous,
                 proxy: values.listen.proxy,
                 apps: values.apps,

@@ -8,20 +8,25 @@
 //! no answer, and no name of a person leaves the machine ([`shipped`] lists what does). Without `[fleet]` nothing
 //! here runs.
 //!
-//! Lowest first: `address` `chain` `identity` `schema` `shipped` < `database` `marks` < `ship` < `worker`.
+//! Lowest first: `address` `chain` `identity` `orders` `schema` `shipped` < `database` `marks` < `operator` `ship` <
+//! `worker`.
 
 mod address;
 mod chain;
 mod database;
 mod identity;
 mod marks;
+mod operator;
+mod orders;
 pub mod schema;
 mod ship;
 mod shipped;
 mod worker;
 
 pub use address::{Address, AddressError, UrlFile};
-pub use database::{Fleet, FleetError, Standing};
+pub use database::{Fleet, FleetError, Greeting, Standing};
 pub use identity::{FleetIdentity, IdentityError};
+pub use operator::{FleetBy, FleetLedger, FleetSpend, Operator};
+pub use orders::FleetOrders;
 pub use ship::{Shipped, Shipping, Trouble};
 pub use worker::Worker;

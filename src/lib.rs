@@ -71,8 +71,9 @@ pub mod telemetry;
 #[cfg(feature = "fleet")]
 pub mod fleet;
 #[cfg(not(feature = "fleet"))]
-#[path = "fleet/absent.rs"]
-pub mod fleet;
+mod no_fleet;
+#[cfg(not(feature = "fleet"))]
+use no_fleet as fleet;
 pub mod notices;
 
 pub mod admin;

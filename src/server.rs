@@ -251,12 +251,14 @@ impl Server {
         let bound = proxy.iter().chain(&admin_bound).map(Bound::address);
         check_upstream(&config, bound.collect()).await?;
         let connections_max = descriptors::make_room(config.listen.connections_max);
-        let fleet = Worker::new(&config.fleet, state_dir, &clock);
+        let fleet = Worker::new(&config.fleet, state_dir, &clock, &metrics);
         let ledger = open_ledger(&config, &metrics, &clock, fleet.as_ref()).await?;
         let apps = Arc::new(Apps::open(state_dir, Declared::from(&*config))?);
         if config.listen.is_remote() && !apps.table().has_token() {
             return Err(ServerError::NoAppCouldCall);
         }
+        let table = apps.table();
+        metrics.name_apps(table.known().iter().map(|known| &*known.app.name));
         spenders::say(&apps);
         if !proxy_is_given {
             proxy.extend(bind_all(&proxy_inside, false)?);
@@ -278,6 +280,9 @@ impl Server {
             connections_max,
         });
         gateway.restore_undelivered().await?;
+        if let Some(fleet) = &fleet {
+            fleet.restore(gateway.caps())?;
+        }
         let notices = Notices::new(
             Arc::clone(&config),
             Arc::clone(gateway.caps()),
@@ -331,7 +336,8 @@ impl Server {
         let evidence = EvalRunPoller::new(&server.gateway);
         tokio::spawn(evidence.gather(server.stop_proxy.subscribe()));
         if let Some(fleet) = &server.fleet {
-            tokio::spawn(Arc::clone(fleet).run(server.stop_proxy.subscribe()));
+            let caps = Arc::clone(server.gateway.caps());
+            tokio::spawn(Arc::clone(fleet).run(caps, server.stop_proxy.subscribe()));
         }
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),

@@ -15,7 +15,7 @@ use crate::ledger::query::{EntryView, GroupBy, Listing, Spend, SpendRow};
 use crate::ledger::totals::Totals;
 use crate::ledger::{LedgerHealth, MicroUsdSum};
 use crate::money::MicroUsd;
-use crate::telemetry::metrics::Traffic;
+use crate::telemetry::metrics::{FleetFigures, Traffic};
 
 /// What `/api/spend` and `bursar spend` ask.
 #[derive(Clone, Debug)]
@@ -87,6 +87,22 @@ pub struct StatusDocument {
     pub in_doubt: Option<u64>,
     pub unreported: Option<u64>,
     pub ledger: LedgerStatus,
+    /// `None`: it is in no fleet.
+    pub fleet: Option<FleetStatus>,
+}
+
+/// What the fleet's database has of this ledger. Times are RFC 3339.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetStatus {
+    /// `None`: it was not heard since the start.
+    pub heard: Option<String>,
+    /// When it last had every line.
+    pub caught_up: Option<String>,
+    /// Lines that it did not have when it was heard last.
+    pub lines_behind: u64,
+    /// Why it was not reached at the last visit.
+    pub trouble: Option<String>,
 }
 
 /// What the service's answers showed of the organization's key since the start, or since a reload brought another
@@ -296,6 +312,18 @@ impl StatusDocument {
             in_doubt: Some(totals.in_doubt().values().sum()),
             unreported: Some(totals.unreported().values().sum()),
             ..self
+        }
+    }
+}
+
+impl From<FleetFigures> for FleetStatus {
+    fn from(figures: FleetFigures) -> Self {
+        let at = |ms: Option<u64>| ms.and_then(calendar::rfc3339);
+        Self {
+            heard: at(figures.heard_ms),
+            caught_up: at(figures.caught_up_ms),
+            lines_behind: figures.lines_behind,
+            trouble: figures.trouble,
         }
     }
 }

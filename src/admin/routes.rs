@@ -18,7 +18,8 @@ use serde_json::json;
 
 use super::change::{self, AppsDocument, ChangeRoute, Made, Via};
 use super::documents::{
-    ErrorDocument, LedgerStatus, ReceiptsDocument, SpendDocument, SpendQuestion, StatusDocument,
+    ErrorDocument, FleetStatus, LedgerStatus, ReceiptsDocument, SpendDocument, SpendQuestion,
+    StatusDocument,
 };
 use super::door::Browsed;
 use super::explain::Explanation;
@@ -357,6 +358,7 @@ fn status(admin: &Admin) -> StatusDocument {
         traffic: admin.metrics.traffic.now().into(),
         waits_for_restart: admin.waits_for_restart.load().to_vec(),
         ledger: LedgerStatus::new(config.ledger.state_dir.display().to_string(), health),
+        fleet: admin.metrics.fleet.now().map(FleetStatus::from),
         ..StatusDocument::default()
     };
     status.with_totals(&totals, is_adding_up)

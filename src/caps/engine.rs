@@ -61,6 +61,8 @@ const UNBOOKED_MAX: usize = 8_192;
 pub struct Engine {
     pub rules: Rules,
     pub orders: Orders,
+    /// Freezes of the whole fleet; no cap is raised here.
+    pub fleet: Orders,
     usage: CapUsage,
     pub caps: BTreeMap<(Scope, Period), CapWindow>,
     /// Refusals of this process. They outlive their cap, which may be set again.
@@ -93,6 +95,7 @@ impl Engine {
         Self {
             rules,
             orders,
+            fleet: Orders::default(),
             usage: CapUsage::default(),
             caps: BTreeMap::new(),
             refusals: BTreeMap::new(),
@@ -147,6 +150,7 @@ impl Engine {
         Counts {
             rules: &self.rules,
             orders: &self.orders,
+            fleet: &self.fleet,
             usage: &self.usage,
             caps: &self.caps,
             unbooked: &self.unbooked,
@@ -169,14 +173,8 @@ impl Engine {
         self.under.get(scope).copied().unwrap_or_default()
     }
 
-    /// Why this app may send nothing: it is frozen, or all apps are.
     pub fn frozen(&self, app: &str) -> Option<Refused> {
-        if self.rules.is_removed(app) {
-            return Some(Refused::removed(app));
-        }
-        let frozen = self.orders.frozen(app)?;
-        let is_all = self.orders.all.is_some();
-        Some(Refused::frozen(app, is_all, frozen, &self.rules.zone))
+        self.counts().frozen(app)
     }
 
     fn judge(&mut self, ask: &Ask, now_ms: u64) -> Judged {
@@ -589,7 +587,7 @@ impl Engine {
         CapsView {
             time_zone: self.rules.zone.iana_name().map(str::to_owned),
             caps: caps.collect(),
-            frozen: FrozenView::list(&self.orders),
+            frozen: FrozenView::list(&self.orders, &self.fleet),
             waiting: self.lines.waiting(),
             sessions: Vec::new(),
         }

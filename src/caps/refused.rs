@@ -127,11 +127,12 @@ impl Refused {
         )))
     }
 
-    pub fn frozen(app: &str, is_all: bool, frozen: &Frozen, zone: &TimeZone) -> Self {
+    /// `thaw`: the command that ends it, without the app.
+    pub fn frozen(app: &str, is_all: bool, frozen: &Frozen, thaw: &str, zone: &TimeZone) -> Self {
         let (subject, thaw) = if is_all {
-            ("All apps are".to_owned(), "bursar thaw".to_owned())
+            ("All apps are".to_owned(), thaw.to_owned())
         } else {
-            (format!("The app {app} is"), format!("bursar thaw {app}"))
+            (format!("The app {app} is"), format!("{thaw} {app}"))
         };
         Self::Frozen(Words(format!(
             "{subject} frozen since {} by {}. Nothing that costs money is sent; free routes go on. `{thaw}` ends \

@@ -49,6 +49,9 @@ pub struct FrozenView {
     pub app: Option<String>,
     pub since_ms: u64,
     pub by: String,
+    /// It holds on every machine of the fleet, and only `bursar fleet thaw` ends it.
+    #[serde(default)]
+    pub fleet: bool,
 }
 
 /// All of it: the document of `/api/caps` and `bursar caps --json`.
@@ -106,13 +109,16 @@ pub struct TodayView {
 // === impl FrozenView ===
 
 impl FrozenView {
-    /// All freezes.
-    pub fn list(orders: &Orders) -> Vec<Self> {
-        let view = |(app, frozen): (Option<&str>, &Frozen)| Self {
+    /// All freezes: this machine's, then the fleet's.
+    pub fn list(orders: &Orders, fleet: &Orders) -> Vec<Self> {
+        let own = orders.frozen_by().map(|freeze| (freeze, false));
+        let all = own.chain(fleet.frozen_by().map(|freeze| (freeze, true)));
+        let view = |((app, frozen), fleet): ((Option<&str>, &Frozen), bool)| Self {
             app: app.map(str::to_owned),
             since_ms: frozen.since_ms,
             by: frozen.by.clone(),
+            fleet,
         };
-        orders.frozen_by().map(view).collect()
+        all.map(view).collect()
     }
 }

@@ -149,12 +149,12 @@ pub fn thaw(args: &Args) -> Result<(), CliError> {
         (None, true) => "the freeze of all apps has ended".to_owned(),
         (None, false) => "there was no freeze of all apps".to_owned(),
     };
-    let left: Vec<&str> = in_force
-        .freezes
-        .iter()
-        .filter_map(|one| one.app.as_deref())
-        .collect();
+    let own = in_force.freezes.iter().filter(|one| !one.fleet);
+    let left: Vec<&str> = own.filter_map(|one| one.app.as_deref()).collect();
     let still = match &*left {
+        _ if in_force.is_of_fleet(app) => {
+            "; still frozen for the whole fleet: `bursar fleet thaw`".to_owned()
+        }
         _ if in_force.of(None).is_some() => "; all apps are still frozen: `bursar thaw`".to_owned(),
         [] => String::new(),
         left => format!("; still frozen by name: {}", left.join(", ")),
@@ -271,16 +271,21 @@ impl Freezes {
 
     fn of_file(orders: &Orders, state_dir: &Path) -> Self {
         Self {
-            freezes: FrozenView::list(orders),
+            freezes: FrozenView::list(orders, &Orders::default()),
             waits_in: Some(state_dir.to_owned()),
         }
     }
 
-    /// The freeze of this app by its name; of all apps without one.
+    /// The freeze of this app by its name; of all apps without one. That of the fleet is not this machine's.
     fn of(&self, app: Option<&str>) -> Option<&FrozenView> {
-        self.freezes
-            .iter()
-            .find(|frozen| frozen.app.as_deref() == app)
+        let mut own = self.freezes.iter().filter(|frozen| !frozen.fleet);
+        own.find(|frozen| frozen.app.as_deref() == app)
+    }
+
+    /// The fleet has frozen this app, or all.
+    fn is_of_fleet(&self, app: Option<&str>) -> bool {
+        let mut fleet = self.freezes.iter().filter(|frozen| frozen.fleet);
+        fleet.any(|frozen| frozen.app.is_none() || frozen.app.as_deref() == app)
     }
 }
 

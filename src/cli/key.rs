@@ -176,8 +176,8 @@ fn asked_for() -> Result<ApiKey, CliError> {
     ApiKey::from_text(&text).map_err(|error| CliError::Failed(error.to_string()))
 }
 
-/// One line from the terminal. A signal leaves the terminal as it was.
-async fn typed() -> io::Result<Zeroizing<Vec<u8>>> {
+/// One line from the terminal, which shows nothing of it. A signal leaves the terminal as it was.
+pub async fn typed() -> io::Result<Zeroizing<Vec<u8>>> {
     let ended = interrupted()?;
     let _silent = Silent::begin()?;
     let (sender, typed) = oneshot::channel();

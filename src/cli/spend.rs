@@ -3,12 +3,17 @@
 //! Promise: the sums are the ledger's, in integers; entries in doubt and unreported ones are counted
 //! and never estimated.
 
+#[cfg(feature = "fleet")]
+use std::path::PathBuf;
+
 use jiff::tz::TimeZone;
 
 use super::arguments::{Form, FormArgs, word};
 use super::cells::{counted, seconds};
 use super::csv;
 use super::error::CliError;
+#[cfg(feature = "fleet")]
+use super::fleet::{self, FleetArgs};
 use super::locate::SourceArgs;
 use super::output::{remark, say, say_document};
 use super::runtime::block_on;
@@ -30,9 +35,18 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Group by app, lane, operation, served-by, day, state, model, hour, week, month, session, user, tag:KEY;
-    /// several with commas
-    #[arg(long, value_name = "WORDS", default_value = "app", value_delimiter = ',', value_parser = group_by)]
-    by: Vec<GroupBy>,
+    /// several with commas [default: app]
+    #[arg(long, value_name = "WORDS", value_delimiter = ',')]
+    by: Vec<String>,
+    /// Over all machines of the fleet, from its database: by host, app, lane, operation, served-by, state, hour, day,
+    /// week, month [default: by host]
+    #[cfg(feature = "fleet")]
+    #[arg(long)]
+    fleet: bool,
+    #[cfg(feature = "fleet")]
+    #[arg(long, value_name = "FILE", requires = "fleet")]
+    /// File with the URL of the fleet's database [default: [fleet] url_file]
+    url_file: Option<PathBuf>,
     /// Time zone of days and dates [default: that of the caps]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
@@ -65,23 +79,41 @@ const FIGURES: [&str; 18] = [
 ];
 
 pub fn spend(args: &Args) -> Result<(), CliError> {
+    #[cfg(feature = "fleet")]
+    if args.fleet {
+        return fleet::spend::spend(&fleet::spend::Asked {
+            since: args.since.as_deref(),
+            until: args.until.as_deref(),
+            by: &args.by,
+            tz: args.tz.as_deref(),
+            form: args.form.form(),
+            fleet: &FleetArgs::new(args.url_file.clone(), args.source.ledger.clone()),
+        });
+    }
+    let by = match &*args.by {
+        [] => vec![GroupBy::App],
+        typed => {
+            let by: Result<_, _> = typed.iter().map(|typed| group_by(typed)).collect();
+            by.map_err(|why| CliError::usage(format_args!("--by: {why}")))?
+        }
+    };
     let now_ms = SystemClock::shared().wall_ms();
     let (asked, document) = block_on(async {
         let mut source = args.source.find().await?;
         let zone = args.source.zone(&source, args.tz.as_deref()).await?;
         // The files are read by model, session, user or tag: that takes long, and the daemon's time is for requests. A zone without a name
         // cannot be sent to a daemon.
-        let is_long = args.by.iter().any(|by| by.is_of_lines());
+        let is_long = by.iter().any(|by| by.is_of_lines());
         if (is_long || zone.iana_name().is_none()) && matches!(source, Source::Daemon(_)) {
             source = args.source.find_files().await?;
         }
         let since = args.since.clone();
-        let since = since.unwrap_or_else(|| since_of(&args.by, now_ms, &zone));
+        let since = since.unwrap_or_else(|| since_of(&by, now_ms, &zone));
         let range = calendar::range(Some(&since), args.until.as_deref(), now_ms, &zone)?;
         let asked = SpendQuestion {
             since_ms: Some(range.since_ms),
             until_ms: args.until.as_ref().map(|_| range.until_ms),
-            by: args.by.clone(),
+            by: by.clone(),
             zone,
         };
         let document = source.spend(&asked).await?;

@@ -26,7 +26,7 @@ use super::output::{remark, say, say_document};
 use super::runtime::block_on;
 use super::source::Source;
 use crate::admin::documents::{
-    EntryDocument, SpendDocument, SpendQuestion, StatusDocument, TrafficStatus,
+    EntryDocument, FleetStatus, SpendDocument, SpendQuestion, StatusDocument, TrafficStatus,
 };
 use crate::admin::runs;
 use crate::calendar;
@@ -286,11 +286,16 @@ impl StatusScreen {
         lines.push(("today", format!("{billed} over {requests}{unknown}")));
         for frozen in &self.caps.frozen {
             let since = calendar::shown(frozen.since_ms, zone);
+            let thaw = if frozen.fleet {
+                "bursar fleet thaw"
+            } else {
+                "bursar thaw"
+            };
             lines.push((
                 "FROZEN",
                 match &frozen.app {
-                    Some(app) => format!("{app}, since {since}: bursar thaw {app}"),
-                    None => format!("all apps, since {since}: bursar thaw"),
+                    Some(app) => format!("{app}, since {since}: {thaw} {app}"),
+                    None => format!("all apps, since {since}: {thaw}"),
                 },
             ));
         }
@@ -299,6 +304,8 @@ impl StatusScreen {
         }
         if let Some(daemon) = &self.daemon {
             lines.extend(ledger_lines(daemon));
+            let fleet = daemon.fleet.as_ref();
+            lines.extend(fleet.map(|fleet| ("fleet", fleet_line(fleet, zone))));
         }
         let problem = last_problem.map(|entry| {
             format!(
@@ -388,10 +395,7 @@ fn daemon_lines(daemon: &StatusDocument, zone: &TimeZone) -> Vec<(&'static str, 
 
 /// What the answers of the service showed of the organization's key.
 fn key(daemon: &StatusDocument, zone: &TimeZone) -> String {
-    let at = |text: &str| match calendar::instant(text, 0, zone) {
-        Ok(at_ms) => calendar::shown(at_ms, zone),
-        Err(_) => text.to_owned(),
-    };
+    let at = |text: &str| moment(text, zone);
     let key = &daemon.key;
     let taken = match (&key.refused, &key.accepted, &key.answered) {
         (Some(refused), Some(accepted), _) => format!(
@@ -412,6 +416,31 @@ fn key(daemon: &StatusDocument, zone: &TimeZone) -> String {
     match &key.balance_empty {
         Some(empty) => format!("{taken}; the balance was empty at {}", at(empty)),
         None => taken,
+    }
+}
+
+/// A time of a document, as it is shown.
+fn moment(text: &str, zone: &TimeZone) -> String {
+    match calendar::instant(text, 0, zone) {
+        Ok(at_ms) => calendar::shown(at_ms, zone),
+        Err(_) => text.to_owned(),
+    }
+}
+
+/// What the fleet's database has of this ledger.
+fn fleet_line(fleet: &FleetStatus, zone: &TimeZone) -> String {
+    let behind = match (&fleet.heard, fleet.lines_behind) {
+        (None, _) => "not reached since the start".to_owned(),
+        (Some(heard), 0) => format!("has everything, heard at {}", moment(heard, zone)),
+        (Some(heard), behind) => format!(
+            "{} behind, heard at {}",
+            counted(behind, "line", "lines"),
+            moment(heard, zone)
+        ),
+    };
+    match &fleet.trouble {
+        Some(trouble) => format!("{behind}; NOT REACHED: {trouble}"),
+        None => behind,
     }
 }
 

@@ -17,6 +17,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::address::Address;
 use super::chain::{Chain, LineHash, line_hash, why_word};
 use super::identity::FleetIdentity;
+use super::orders::FleetOrders;
 use super::schema::VERSION;
 use super::shipped::shipped;
 use crate::ledger::query::Shelved;
@@ -38,6 +39,20 @@ pub struct Standing {
     pub chain: Chain,
     /// This machine's clock less the database's, milliseconds.
     pub clock_ahead_ms: i64,
+    pub orders: FleetOrders,
+}
+
+/// What a login may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Greeting {
+    /// The database's clock, Unix milliseconds.
+    pub now_ms: u64,
+    /// Be a bursar of the fleet.
+    pub is_node: bool,
+    /// Let ledgers in and out, and give orders.
+    pub is_operator: bool,
+    /// Read the sums.
+    pub is_reader: bool,
 }
 
 /// What became of a batch.
@@ -76,10 +91,14 @@ pub enum FleetError {
     )]
     BadCode,
     #[error(
-        "the database has no schema of a fleet, or this role may not use it; as an administrator: bursar fleet schema \
-         | psql -d DATABASE"
+        "the database has no schema of a fleet; as an administrator: bursar fleet schema | psql -d DATABASE"
     )]
     NoSchema,
+    #[error(
+        "this login may not do that in the fleet's database: a bursar signs in with a role IN ROLE bursar_node, an operator \
+         with bursar_operator, a reader with bursar_reader (docs/fleet.md)"
+    )]
+    NotAllowed,
     #[error("the fleet's schema has version {found}, and this bursar speaks {VERSION}; {}", advice(*found))]
     Version { found: i32 },
     #[error("the fleet's database refused: {0}")]
@@ -160,7 +179,7 @@ impl Fleet {
         );
         let row = self
             .one(
-                "SELECT version, mark_seq, mark_chain, clock_ahead_ms FROM bursar_fleet.hello($1, $2, $3, $4, $5, $6)",
+                "SELECT version, mark_seq, mark_chain, clock_ahead_ms, freezes FROM bursar_fleet.hello($1, $2, $3, $4, $5, $6)",
                 &[
                     (&caller.ledger, Type::UUID),
                     (&caller.secret(), Type::BYTEA),
@@ -172,10 +191,13 @@ impl Fleet {
             )
             .await?;
         speaks(value(&row, 0)?)?;
+        let orders = FleetOrders::parse(value(&row, 4)?);
+        let unknown = || FleetError::Refused("its orders cannot be read".to_owned());
         Ok(Standing {
             mark_seq: seq(&row, 1)?,
             chain: chain(&row, 2)?,
             clock_ahead_ms: value(&row, 3)?,
+            orders: orders.ok_or_else(unknown)?,
         })
     }
 
@@ -262,7 +284,39 @@ impl Fleet {
         .map(|_| ())
     }
 
-    async fn one(
+    /// The ledger ships no more. Repeated, it changes nothing.
+    pub async fn leave(&self, caller: &FleetIdentity) -> Result<(), FleetError> {
+        let sql = "SELECT bursar_fleet.leave($1, $2)";
+        let parameters = [
+            (&caller.ledger as _, Type::UUID),
+            (&caller.secret() as _, Type::BYTEA),
+        ];
+        self.call(sql, &parameters).await.map(|_| ())
+    }
+
+    /// What this login may do here.
+    pub async fn greet(&self) -> Result<Greeting, FleetError> {
+        let sql =
+            "SELECT version, now_ms, is_node, is_operator, is_reader FROM bursar_fleet.greet()";
+        let row = self.one(sql, &[]).await?;
+        speaks(value(&row, 0)?)?;
+        Ok(Greeting {
+            now_ms: seq(&row, 1)?,
+            is_node: value(&row, 2)?,
+            is_operator: value(&row, 3)?,
+            is_reader: value(&row, 4)?,
+        })
+    }
+
+    /// Whether a code would let a ledger in now; it is not used up.
+    pub async fn is_open(&self, code: &str) -> Result<bool, FleetError> {
+        let row = self
+            .one("SELECT bursar_fleet.is_open($1)", &[(&code, Type::TEXT)])
+            .await?;
+        value(&row, 0)
+    }
+
+    pub(super) async fn one(
         &self,
         sql: &str,
         parameters: &[(&(dyn ToSql + Sync), Type)],
@@ -272,7 +326,7 @@ impl Fleet {
         first.ok_or_else(|| FleetError::Refused("it answered nothing".to_owned()))
     }
 
-    async fn call(
+    pub(super) async fn call(
         &self,
         sql: &str,
         parameters: &[(&(dyn ToSql + Sync), Type)],
@@ -312,13 +366,13 @@ impl From<tokio_postgres::Error> for FleetError {
             SqlState::INVALID_SCHEMA_NAME,
             SqlState::UNDEFINED_FUNCTION,
             SqlState::UNDEFINED_TABLE,
-            SqlState::INSUFFICIENT_PRIVILEGE,
         ];
         match said.code().code() {
             "BF001" => Self::Unknown,
             "BF002" => Self::Revoked,
             "BF004" => Self::BadCode,
             _ if missing.contains(said.code()) => Self::NoSchema,
+            _ if *said.code() == SqlState::INSUFFICIENT_PRIVILEGE => Self::NotAllowed,
             code => Self::Refused(format!("{} ({code})", said.message())),
         }
     }
@@ -368,7 +422,7 @@ fn number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn value<'a, T: tokio_postgres::types::FromSql<'a>>(
+pub(super) fn value<'a, T: tokio_postgres::types::FromSql<'a>>(
     row: &'a Row,
     at: usize,
 ) -> Result<T, FleetError> {
@@ -377,7 +431,7 @@ fn value<'a, T: tokio_postgres::types::FromSql<'a>>(
     })
 }
 
-fn seq(row: &Row, at: usize) -> Result<u64, FleetError> {
+pub(super) fn seq(row: &Row, at: usize) -> Result<u64, FleetError> {
     let seq: i64 = value(row, at)?;
     u64::try_from(seq).map_err(|_| FleetError::Refused("it answered a negative number".to_owned()))
 }

@@ -35,6 +35,17 @@ DO $lock$ BEGIN PERFORM pg_advisory_xact_lock(4702394921427289928); END $lock$;
 SET LOCAL ROLE bursar_fleet_owner;
 SET LOCAL search_path = bursar_fleet, pg_temp;
 
+-- Functions are made anew, so that none of an older version stays beside those of this one.
+DO $functions$
+DECLARE
+    old regprocedure;
+BEGIN
+    FOR old IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'bursar_fleet'::regnamespace LOOP
+        EXECUTE format('DROP FUNCTION %s', old);
+    END LOOP;
+END
+$functions$;
+
 CREATE TABLE IF NOT EXISTS about (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     version integer NOT NULL,
@@ -81,6 +92,13 @@ CREATE TABLE IF NOT EXISTS ledgers (
     clock_ahead_ms bigint NOT NULL DEFAULT 0,
     revoked timestamptz,
     gone timestamptz
+);
+
+-- Apps that may spend nothing on any machine; '' stands for all of them. A bursar hears of it with its next hello.
+CREATE TABLE IF NOT EXISTS freezes (
+    app text PRIMARY KEY CHECK (length(app) <= 64),
+    since timestamptz NOT NULL DEFAULT clock_timestamp(),
+    ordered_by text NOT NULL
 );
 
 -- The journals' lines, by the month in which they came: a late line always has one. No index over months is
@@ -209,10 +227,29 @@ EXCEPTION WHEN unique_violation THEN
 END
 $$;
 
--- Says that the ledger is there, and asks what of it is here.
+-- What a login may do here, for `bursar fleet join` and for a person who meets a refusal.
+CREATE OR REPLACE FUNCTION greet(OUT version integer, OUT now_ms bigint, OUT is_node boolean,
+    OUT is_operator boolean, OUT is_reader boolean)
+LANGUAGE sql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+    SELECT about.version, (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+        pg_has_role(session_user, 'bursar_node', 'USAGE'),
+        pg_has_role(session_user, 'bursar_operator', 'USAGE'),
+        pg_has_role(session_user, 'bursar_reader', 'USAGE')
+    FROM about
+$$;
+
+-- Whether a code would let a ledger in now. It is not used up by that.
+CREATE OR REPLACE FUNCTION is_open(p_code text) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM invites WHERE code_sha256 = sha256(convert_to(p_code, 'UTF8'))
+        AND used_by IS NULL AND expires >= now())
+$$;
+
+-- Says that the ledger is there, and asks what of it is here, and what is ordered. `freezes`: a JSON array of
+-- {app, since_ms, by}, where the app '' is all apps.
 CREATE OR REPLACE FUNCTION hello(p_ledger uuid, p_secret bytea, p_host_label text, p_bursar text,
     p_journal_seq bigint, p_wall_ms bigint,
-    OUT version integer, OUT mark_seq bigint, OUT mark_chain bytea, OUT clock_ahead_ms bigint)
+    OUT version integer, OUT mark_seq bigint, OUT mark_chain bytea, OUT clock_ahead_ms bigint, OUT freezes text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
 DECLARE
     known ledgers := caller(p_ledger, p_secret);
@@ -224,6 +261,9 @@ BEGIN
     version := (SELECT about.version FROM about);
     mark_seq := known.mark_seq;
     mark_chain := known.mark_chain;
+    freezes := (SELECT coalesce(json_agg(json_build_object('app', f.app,
+        'since_ms', (extract(epoch FROM f.since) * 1000)::bigint, 'by', f.ordered_by) ORDER BY f.app), '[]')::text
+        FROM freezes AS f);
 END
 $$;
 
@@ -398,6 +438,24 @@ BEGIN
 END
 $$;
 
+-- Stops an app, or all ('') of them, on every machine. What is frozen already stays so since when it was: false.
+CREATE OR REPLACE FUNCTION order_freeze(p_app text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+BEGIN
+    INSERT INTO freezes (app, ordered_by) VALUES (p_app, session_user) ON CONFLICT (app) DO NOTHING;
+    RETURN FOUND;
+END
+$$;
+
+-- Ends it. False: it was not frozen here.
+CREATE OR REPLACE FUNCTION order_thaw(p_app text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+BEGIN
+    DELETE FROM freezes WHERE app = p_app;
+    RETURN FOUND;
+END
+$$;
+
 -- --------------------------------------------------------------------------------------------- for a reader
 
 CREATE OR REPLACE VIEW fleet AS
@@ -429,6 +487,8 @@ CREATE OR REPLACE VIEW anomalies AS
     GROUP BY key_value
     HAVING count(DISTINCT ledger) > 1;
 
+CREATE OR REPLACE VIEW orders AS SELECT app, since, ordered_by FROM freezes;
+
 INSERT INTO about (version) VALUES (1) ON CONFLICT (one) DO UPDATE SET version = excluded.version;
 
 -- ------------------------------------------------------------------------------------------------- rights
@@ -437,8 +497,9 @@ REVOKE ALL ON ALL TABLES IN SCHEMA bursar_fleet FROM PUBLIC, bursar_node, bursar
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA bursar_fleet FROM PUBLIC, bursar_node, bursar_operator, bursar_reader;
 ALTER DEFAULT PRIVILEGES IN SCHEMA bursar_fleet REVOKE ALL ON FUNCTIONS FROM PUBLIC;
 GRANT USAGE ON SCHEMA bursar_fleet TO bursar_node, bursar_operator, bursar_reader;
-GRANT EXECUTE ON FUNCTION enrol, hello, chain_at, ship, fork, leave TO bursar_node;
-GRANT EXECUTE ON FUNCTION invite, revoke_ledger TO bursar_operator;
-GRANT SELECT ON fleet, changes, anomalies TO bursar_reader, bursar_operator;
+GRANT EXECUTE ON FUNCTION greet TO bursar_node, bursar_operator, bursar_reader;
+GRANT EXECUTE ON FUNCTION is_open, enrol, hello, chain_at, ship, fork, leave TO bursar_node;
+GRANT EXECUTE ON FUNCTION invite, revoke_ledger, order_freeze, order_thaw TO bursar_operator;
+GRANT SELECT ON fleet, changes, anomalies, orders TO bursar_reader, bursar_operator;
 
 COMMIT;

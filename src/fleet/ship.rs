@@ -17,6 +17,7 @@ use super::chain::Chain;
 use super::database::{Fleet, FleetError, Taken};
 use super::identity::{FleetIdentity, IdentityError};
 use super::marks::Marks;
+use super::orders::FleetOrders;
 use crate::ledger::LedgerError;
 use crate::ledger::query::{Since, last_seq, lines_since};
 use crate::ledger::state_dir::Directory;
@@ -37,7 +38,7 @@ pub struct Shipping {
 }
 
 /// What a visit came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shipped {
     /// Lines, and ranges that the journal does not have.
     pub lines: u64,
@@ -48,6 +49,7 @@ pub struct Shipped {
     pub clock_ahead_ms: i64,
     /// It was a copy, and took another name.
     pub forked: bool,
+    pub orders: FleetOrders,
 }
 
 /// Why a visit did not come to its end.
@@ -130,39 +132,59 @@ impl Shipping {
         &self.identity
     }
 
-    /// Brings everything there that was acknowledged when it began, and what came meanwhile.
-    pub async fn visit(&mut self, fleet: &Fleet, wall_ms: u64) -> Result<Shipped, Trouble> {
+    /// Says that this ledger is there, and hears what is ordered.
+    pub async fn hello(&mut self, fleet: &Fleet, wall_ms: u64) -> Result<Shipped, Trouble> {
         let mut shipped = Shipped::default();
         for _ in 0..TURNS_MAX {
-            if self.identity.becomes.is_some() {
-                self.become_another(fleet).await?;
-                shipped.forked = true;
-            }
-            shipped.journal_seq = self.journal_seq().await?;
-            let standing = fleet
-                .hello(
-                    &self.identity,
-                    &self.host_label,
-                    shipped.journal_seq,
-                    wall_ms,
-                )
-                .await?;
-            shipped.clock_ahead_ms = standing.clock_ahead_ms;
-            shipped.mark_seq = standing.mark_seq;
-            let is_ours = match self.chain_at(standing.mark_seq).await? {
-                Own::Known(chain) => chain == standing.chain,
-                Own::Elsewhere => false,
-            };
-            if !is_ours {
-                self.take_another_name(fleet, standing.mark_seq).await?;
-                continue;
-            }
-            self.marks.add(standing.mark_seq, &standing.chain)?;
-            if self.ship_from(fleet, &standing.chain, &mut shipped).await? {
+            if self.agreed(fleet, wall_ms, &mut shipped).await?.is_some() {
                 return Ok(shipped);
             }
         }
         Err(Trouble::Undecided)
+    }
+
+    /// Brings everything there that was acknowledged when it began, and what came meanwhile.
+    pub async fn visit(&mut self, fleet: &Fleet, wall_ms: u64) -> Result<Shipped, Trouble> {
+        let mut shipped = Shipped::default();
+        for _ in 0..TURNS_MAX {
+            if let Some(chain) = self.agreed(fleet, wall_ms, &mut shipped).await?
+                && self.ship_from(fleet, &chain, &mut shipped).await?
+            {
+                return Ok(shipped);
+            }
+        }
+        Err(Trouble::Undecided)
+    }
+
+    /// The hash behind the fleet's mark, which is this journal's, too. `None`: this was a copy, and goes on under
+    /// another name.
+    async fn agreed(
+        &mut self,
+        fleet: &Fleet,
+        wall_ms: u64,
+        shipped: &mut Shipped,
+    ) -> Result<Option<Chain>, Trouble> {
+        if self.identity.becomes.is_some() {
+            self.become_another(fleet).await?;
+            shipped.forked = true;
+        }
+        shipped.journal_seq = self.journal_seq().await?;
+        let (caller, label) = (&self.identity, &self.host_label);
+        let hello = fleet.hello(caller, label, shipped.journal_seq, wall_ms);
+        let standing = hello.await?;
+        shipped.clock_ahead_ms = standing.clock_ahead_ms;
+        shipped.mark_seq = standing.mark_seq;
+        shipped.orders = standing.orders;
+        let is_ours = match self.chain_at(standing.mark_seq).await? {
+            Own::Known(chain) => chain == standing.chain,
+            Own::Elsewhere => false,
+        };
+        if !is_ours {
+            self.take_another_name(fleet, standing.mark_seq).await?;
+            return Ok(None);
+        }
+        self.marks.add(standing.mark_seq, &standing.chain)?;
+        Ok(Some(standing.chain))
     }
 
     /// Ships until nothing is left. `false`: the fleet's mark is another than was thought.

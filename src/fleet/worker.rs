@@ -1,7 +1,8 @@
 //! Visits the fleet every so often, as long as the daemon runs.
 //!
 //! Promise: in no request's path; a database that is away, slow or of another version changes nothing but what is
-//! reported, is named once in the log for each reason, and is caught up with.
+//! reported, is named once in the log for each reason, and is caught up with. What was ordered holds until the
+//! database says otherwise, also over a restart.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,22 +14,20 @@ use tokio::time::{sleep, timeout};
 
 use super::address::{Address, UrlFile};
 use super::database::{Fleet, FleetError};
+use super::orders::FleetOrders;
 use super::ship::{Shipped, Shipping, Trouble};
 use crate::calendar;
+use crate::caps::Caps;
 use crate::clock::SharedClock;
 use crate::config::FleetTable;
-use crate::ledger::Copied;
+use crate::ledger::state_dir::Directory;
+use crate::ledger::{Copied, LedgerError};
+use crate::telemetry::metrics::{FleetFigures, Metrics};
 
-/// What was reported last.
-#[derive(Debug, Default)]
-struct Reported {
-    /// When a visit came to its end, Unix milliseconds.
-    last_ms: Option<u64>,
-    /// Why the last visit failed; `None`: it did not.
-    trouble: Option<String>,
-}
+/// What is ordered is heard at least this often, whatever `ship_interval_s` is.
+const HELLO_PAUSE: Duration = Duration::from_secs(30);
 
-/// Ships.
+/// Ships, and hears what is ordered.
 pub struct Worker {
     state_dir: PathBuf,
     table: FleetTable,
@@ -37,22 +36,38 @@ pub struct Worker {
     /// How far the ledger may compact.
     copied: Arc<Copied>,
     clock: SharedClock,
-    reported: Mutex<Reported>,
+    metrics: Arc<Metrics>,
+    reported: Mutex<FleetFigures>,
+}
+
+/// What a visit is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Errand {
+    Hello,
+    Ship,
 }
 
 // === impl Worker ===
 
 impl Worker {
     /// `None`: this ledger is in no fleet.
-    pub fn new(table: &FleetTable, state_dir: &Path, clock: &SharedClock) -> Option<Arc<Self>> {
-        Some(Arc::new(Self {
+    pub fn new(
+        table: &FleetTable,
+        state_dir: &Path,
+        clock: &SharedClock,
+        metrics: &Arc<Metrics>,
+    ) -> Option<Arc<Self>> {
+        let worker = Self {
             state_dir: state_dir.to_owned(),
             url_file: table.url_file.clone()?,
             copied: Copied::new(table.resend),
             table: table.clone(),
             clock: Arc::clone(clock),
+            metrics: Arc::clone(metrics),
             reported: Mutex::default(),
-        }))
+        };
+        metrics.fleet.show(&worker.reported.lock());
+        Some(Arc::new(worker))
     }
 
     /// What the ledger goes by when it compacts.
@@ -60,13 +75,34 @@ impl Worker {
         Arc::clone(&self.copied)
     }
 
+    /// Puts in force what was ordered when the database was heard last. Before the first request.
+    pub fn restore(&self, caps: &Caps) -> Result<(), LedgerError> {
+        let state = Directory::open(&self.state_dir)?;
+        let orders = FleetOrders::read(&state, self.clock.wall_ms())?;
+        caps.obey_fleet(orders.freezes());
+        Ok(())
+    }
+
     /// Until `stop`; then what is left is shipped within the time that there is.
-    pub async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+    pub async fn run(self: Arc<Self>, caps: Arc<Caps>, mut stop: watch::Receiver<bool>) {
         let mut shipping = None;
+        let mut since_shipped = self.table.interval;
         while !*stop.borrow() {
-            self.visit(&mut shipping).await;
+            let errand = match since_shipped >= self.table.interval {
+                true => Errand::Ship,
+                false => Errand::Hello,
+            };
+            let heard = self.visit(&mut shipping, errand).await;
+            if let Some(orders) = heard {
+                self.obey(&caps, &orders);
+            }
+            if errand == Errand::Ship {
+                since_shipped = Duration::ZERO;
+            }
+            let pause = self.table.interval.min(HELLO_PAUSE);
+            since_shipped += pause;
             tokio::select! {
-                () = sleep(self.pause()) => {}
+                () = sleep(spread(pause)) => {}
                 _ = stop.wait_for(|stop| *stop) => {}
             }
         }
@@ -75,44 +111,71 @@ impl Worker {
     /// After the last outcome was written.
     pub async fn flush(&self) {
         let mut shipping = None;
-        if timeout(self.table.stop_flush, self.visit(&mut shipping))
-            .await
-            .is_err()
-        {
+        let visit = self.visit(&mut shipping, Errand::Ship);
+        if timeout(self.table.stop_flush, visit).await.is_err() {
             tracing::warn!(
                 "[fleet] stop_flush_s is over; the rest is shipped after the next start"
             );
         }
     }
 
-    async fn visit(&self, shipping: &mut Option<Shipping>) {
-        let visited = self.try_visit(shipping).await;
+    /// On the disk first, then in force.
+    fn obey(&self, caps: &Caps, orders: &FleetOrders) {
+        let stored = Directory::open(&self.state_dir).and_then(|state| orders.store_new(&state));
+        if let Err(error) = stored {
+            tracing::error!(%error, "what the fleet ordered is in force, and cannot be kept over a restart");
+        }
+        let freezes = orders.freezes();
+        let count = freezes.frozen_by().count();
+        if caps.obey_fleet(freezes) {
+            tracing::warn!(freezes = count, "the fleet's orders are others now");
+        }
+    }
+
+    /// What is ordered, where the database was heard.
+    async fn visit(&self, shipping: &mut Option<Shipping>, errand: Errand) -> Option<FleetOrders> {
+        let visited = self.try_visit(shipping, errand).await;
         let now_ms = self.clock.wall_ms();
         if let Ok(shipped) = &visited {
             self.copied.up_to(shipped.mark_seq);
         }
         let mut reported = self.reported.lock();
-        match visited {
+        reported.visits = reported.visits.saturating_add(1);
+        let heard = match visited {
             Ok(shipped) => {
                 if reported.trouble.take().is_some() {
                     tracing::info!(lines = shipped.lines, "the fleet is reached again");
                 }
-                reported.last_ms = Some(now_ms);
+                reported.heard_ms = Some(now_ms);
+                reported.lines_shipped = reported.lines_shipped.saturating_add(shipped.lines);
+                reported.lines_behind = shipped.journal_seq.saturating_sub(shipped.mark_seq);
+                if reported.lines_behind == 0 {
+                    reported.caught_up_ms = Some(now_ms);
+                }
+                Some(shipped.orders)
             }
             Err(trouble) => {
                 let trouble = trouble.to_string();
                 if reported.trouble.as_ref() != Some(&trouble) {
-                    let since = reported.last_ms.and_then(calendar::rfc3339);
+                    let since = reported.heard_ms.and_then(calendar::rfc3339);
                     tracing::warn!(trouble, since, "the fleet gets no lines; requests go on");
                 }
                 reported.trouble = Some(trouble);
+                reported.failed_visits = reported.failed_visits.saturating_add(1);
                 // Its files may have changed.
                 *shipping = None;
+                None
             }
-        }
+        };
+        self.metrics.fleet.show(&reported);
+        heard
     }
 
-    async fn try_visit(&self, shipping: &mut Option<Shipping>) -> Result<Shipped, Trouble> {
+    async fn try_visit(
+        &self,
+        shipping: &mut Option<Shipping>,
+        errand: Errand,
+    ) -> Result<Shipped, Trouble> {
         let table = &self.table;
         let refuse = |why: String| Trouble::UrlFile {
             path: self.url_file.clone(),
@@ -127,10 +190,12 @@ impl Worker {
             Some(shipping) => shipping,
             none => none.insert(self.opened(file.code.is_some())?),
         };
-        match (
-            shipping.visit(&fleet, self.clock.wall_ms()).await,
-            file.code,
-        ) {
+        let now_ms = self.clock.wall_ms();
+        let visited = match errand {
+            Errand::Hello => shipping.hello(&fleet, now_ms).await,
+            Errand::Ship => shipping.visit(&fleet, now_ms).await,
+        };
+        match (visited, file.code) {
             (Err(Trouble::Fleet(FleetError::Unknown)), Some(code)) => {
                 shipping.enrol(&fleet, &code).await?;
                 tracing::info!(ledger = %shipping.identity().ledger, "this ledger is in the fleet");
@@ -150,13 +215,13 @@ impl Worker {
             None => Err(Trouble::NotJoined),
         }
     }
+}
 
-    /// The interval, a tenth more or less, so that many that started together do not come together.
-    fn pause(&self) -> Duration {
-        let mut bits = [0; 1];
-        // Without randomness they come together.
-        getrandom::fill(&mut bits).ok();
-        let share = 0.9 + f64::from(bits[0]) / 255.0 * 0.2;
-        self.table.interval.mul_f64(share)
-    }
+/// A tenth more or less, so that many that started together do not come together.
+fn spread(pause: Duration) -> Duration {
+    let mut bits = [0; 1];
+    // Without randomness they come together.
+    getrandom::fill(&mut bits).ok();
+    let share = 0.9 + f64::from(bits[0]) / 255.0 * 0.2;
+    pause.mul_f64(share)
 }

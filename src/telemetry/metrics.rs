@@ -10,6 +10,7 @@ mod answers;
 mod caps;
 mod evidence;
 mod families;
+mod fleet;
 mod ledger;
 mod money;
 mod notices;
@@ -30,6 +31,7 @@ use prometheus::{
 pub use self::evidence::{ComparisonResult, Difference, EvidenceMetrics};
 pub use self::families::InFlightGuard;
 use self::families::{Families, SHORT_BUCKETS, add, bool_label, set};
+pub use self::fleet::{FleetFigures, FleetMetrics};
 use self::ledger::{write_audio, write_health, write_unknowns};
 use self::notices::NoticeMetrics;
 pub use self::notices::NoticeResult;
@@ -80,6 +82,7 @@ pub struct Metrics {
     pub evidence: EvidenceMetrics,
     pub notices: NoticeMetrics,
     pub traffic: TrafficMetrics,
+    pub fleet: FleetMetrics,
     route_version: IntGaugeVec,
     current_route_version: Mutex<String>,
     in_flight: IntGauge,
@@ -161,6 +164,7 @@ impl Metrics {
             evidence: EvidenceMetrics::new(&families)?,
             notices: NoticeMetrics::new(&families)?,
             traffic: TrafficMetrics::new(&families)?,
+            fleet: FleetMetrics::default(),
             route_version: families.infos(
                 "bursar_route_version_info",
                 "The route version that the last answer reported.",
@@ -245,11 +249,19 @@ impl Metrics {
         write_health(health, &mut text);
         self.traffic.write(&mut text);
         self.evidence.write(&mut text);
+        self.fleet.write(&mut text);
         if let Some(caps) = self.caps.get() {
             caps::write(&mut text, &caps.view());
         }
         process::write(self.started_ms.get().copied(), &mut text);
         Ok(text.into_text())
+    }
+
+    /// Apps that keep their names, whatever the ledger has of apps that were removed.
+    pub fn name_apps<'a>(&self, names: impl IntoIterator<Item = &'a str>) {
+        for name in names {
+            self.apps.hold(name);
+        }
     }
 
     /// The caps that are shown from now on. Once a process.

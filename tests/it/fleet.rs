@@ -1,6 +1,7 @@
 //! The books of a fleet in a real PostgreSQL: a line counts once, whatever is sent again, copied or restored, and a
 //! bursar without its database serves as before.
 
+mod commands;
 mod copies;
 mod rights;
 mod serving;

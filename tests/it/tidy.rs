@@ -28,7 +28,7 @@ const RANKS: [&[&str]; 10] = [
     &["ledger"],
     &["caps"],
     &["telemetry", "apps"],
-    &["notices", "fleet"],
+    &["notices", "fleet", "no_fleet"],
     &["proxy", "admin"],
     &["server"],
     &["cli", "main", "lib"],

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::cap_window::{CapWindow, Unbooked};
 use crate::caps::orders::Orders;
+use crate::caps::refused::Refused;
 use crate::caps::rules::{Rules, Scope};
 use crate::caps::view::TodayView;
 use crate::caps::window::{Period, Window};
@@ -18,6 +19,7 @@ use crate::ledger::usage::{CapUsage, Charge, quarter_of};
 pub struct Counts<'a> {
     pub rules: &'a Rules,
     pub orders: &'a Orders,
+    pub fleet: &'a Orders,
     pub usage: &'a CapUsage,
     pub caps: &'a BTreeMap<(Scope, Period), CapWindow>,
     pub unbooked: &'a HashMap<EntryId, Unbooked>,
@@ -33,6 +35,19 @@ impl Counts<'_> {
         charge
     }
 
+    /// Why this app may send nothing: it was removed, it is frozen, or all apps are.
+    pub fn frozen(&self, app: &str) -> Option<Refused> {
+        if self.rules.is_removed(app) {
+            return Some(Refused::removed(app));
+        }
+        let frozen_by = |orders: &Orders, thaw| {
+            let (frozen, is_all) = (orders.frozen(app)?, orders.all.is_some());
+            let zone = &self.rules.zone;
+            Some(Refused::frozen(app, is_all, frozen, thaw, zone))
+        };
+        frozen_by(self.orders, "bursar thaw").or_else(|| frozen_by(self.fleet, "bursar fleet thaw"))
+    }
+
     /// The day of the caps so far, of one app or of all.
     pub fn today(&self, app: Option<&str>, now_ms: u64) -> TodayView {
         let day = Window::of(Period::Day, now_ms, &self.rules.zone);
@@ -46,10 +61,10 @@ impl Counts<'_> {
             spent: charge.billed,
             limit: cap.map(|(_, cap)| cap.limit),
             in_doubt: self.usage.in_doubt(app, since_ms, until_ms),
-            frozen: match app {
-                Some(app) => self.orders.frozen(app).is_some(),
-                None => self.orders.frozen_by().next().is_some(),
-            },
+            frozen: [self.orders, self.fleet].iter().any(|orders| match app {
+                Some(app) => orders.frozen(app).is_some(),
+                None => orders.frozen_by().next().is_some(),
+            }),
         }
     }
 

@@ -135,6 +135,7 @@ fn everything_that_holds_requests_back_is_named_in_one_place() {
         app: Some("nightly".to_owned()),
         since_ms: 0,
         by: "user 0".to_owned(),
+        fleet: false,
     }];
     let text = screen.text(None, &TimeZone::UTC, &Look::unlimited());
     let line = text.lines().find(|line| line.starts_with("held back "));
@@ -179,6 +180,7 @@ fn a_freeze_is_shown_with_the_command_that_ends_it() {
             app: app.map(str::to_owned),
             since_ms: 0,
             by: "user 0".to_owned(),
+            fleet: false,
         }];
         let text = screen.text(None, &TimeZone::UTC, &Look::unlimited());
         assert!(text.lines().any(|line| line.ends_with(wanted)), "{text}");

@@ -3,6 +3,8 @@
 //! Promise: what holds for all apps together is in families of its own, `bursar_total_…`, so that a sum over apps
 //! counts nothing twice. Where there is no cap there is no sample.
 
+use std::collections::BTreeSet;
+
 use crate::caps::{CapView, CapsView};
 use crate::config::ALL_APPS;
 use crate::telemetry::exposition::{Exposition, MetricType, MsAsSeconds};
@@ -80,10 +82,9 @@ pub fn write(text: &mut Exposition, view: &CapsView) {
         "bursar_frozen",
         "1 for each app that is frozen by itself.",
     );
-    let apps = view
-        .frozen
-        .iter()
-        .filter_map(|frozen| frozen.app.as_deref());
+    let frozen = view.frozen.iter();
+    // One that is frozen here may be frozen in the fleet, too.
+    let apps: BTreeSet<&str> = frozen.filter_map(|frozen| frozen.app.as_deref()).collect();
     for app in apps {
         family.sample(&[("app", app)], 1);
     }

@@ -125,6 +125,23 @@ fn apps_past_the_limit_are_one_series_and_no_money_is_lost() {
 }
 
 #[test]
+fn an_app_of_today_keeps_its_name_beside_any_number_of_removed_ones() {
+    let metrics = Metrics::new().unwrap();
+    metrics.name_apps(["web"]);
+    let mut totals = Totals::default();
+    for app in 0..APPS_MAX {
+        totals.add_row(&line(&format!("job-{app:03}"), None), &billed(5));
+    }
+    totals.add_row(&line("web", None), &billed(7));
+
+    let text = metrics.render(&totals, &healthy()).unwrap();
+
+    let web = "bursar_billed_usd_total{app=\"web\",lane=\"inference\",operation=\"chat\",\
+               served_by=\"unknown\"} 0.000007";
+    assert!(has_line(&text, web), "{text}");
+}
+
+#[test]
 fn what_is_not_known_is_counted_and_never_summed() {
     let metrics = Metrics::new().unwrap();
     let mut row = LineSums::default();

@@ -6,7 +6,7 @@ use super::{DATABASE, connect, fleet, joined};
 const OTHER: &str = "00000000-0000-4000-8000-000000000001";
 
 /// Statements that a bursar's role must not get through with.
-const FORBIDDEN: [&str; 44] = [
+const FORBIDDEN: [&str; 50] = [
     "SELECT * FROM bursar_fleet.lines",
     "SELECT * FROM bursar_fleet.ledgers",
     "SELECT * FROM bursar_fleet.invites",
@@ -49,6 +49,12 @@ const FORBIDDEN: [&str; 44] = [
     "SELECT bursar_fleet.chain_at('00000000-0000-4000-8000-000000000001', sha256('guess'), 1)",
     "SELECT bursar_fleet.ship('00000000-0000-4000-8000-000000000001', sha256('guess'), 0, '', '{}', '{}', '{}', '{}', 0)",
     "SELECT bursar_fleet.leave('00000000-0000-4000-8000-000000000001', sha256('guess'))",
+    "SELECT * FROM bursar_fleet.freezes",
+    "SELECT * FROM bursar_fleet.orders",
+    "INSERT INTO bursar_fleet.freezes (app, ordered_by) VALUES ('', 'me')",
+    "DELETE FROM bursar_fleet.freezes",
+    "SELECT bursar_fleet.order_freeze('')",
+    "SELECT bursar_fleet.order_thaw('')",
     "SET ROLE bursar_fleet_owner",
     "SET ROLE bursar_operator",
 ];
@@ -107,7 +113,7 @@ async fn a_callers_own_objects_are_not_used_by_the_functions() {
 #[ignore = "needs PostgreSQL: make test-all"]
 async fn a_reader_sees_the_views_and_changes_nothing() {
     let postgres = fleet();
-    for view in ["fleet", "changes", "anomalies"] {
+    for view in ["fleet", "changes", "anomalies", "orders"] {
         let read = postgres.try_sql(
             "reader",
             DATABASE,
@@ -119,6 +125,7 @@ async fn a_reader_sees_the_views_and_changes_nothing() {
         "SELECT secret_sha256 FROM bursar_fleet.ledgers",
         "SELECT bursar_fleet.invite('a-code-of-my-own-making', NULL)",
         "SELECT bursar_fleet.leave(gen_random_uuid(), 'x')",
+        "SELECT bursar_fleet.order_freeze('')",
         "UPDATE bursar_fleet.fleet SET host = 'x'",
     ];
     for statement in secrets {

@@ -8,17 +8,17 @@ use super::{CODE, DATABASE, fleet, summed};
 use crate::support::daemon::{Daemon, Signal};
 use crate::support::postgres::Postgres;
 use crate::support::wire::request;
-use crate::support::{Sandbox, chat, within};
+use crate::support::{Answer, Sandbox, chat, within};
 
 /// A machine of the fleet.
-struct Member {
+pub(super) struct Member {
     directory: TempDir,
     daemon: Option<Daemon>,
     upstream: String,
 }
 
 impl Member {
-    async fn start(upstream: &str, postgres: &Postgres, number: u8) -> Self {
+    pub(super) async fn start(upstream: &str, postgres: &Postgres, number: u8) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let url = format!("{}\n{CODE}{number}\n", postgres.url("node", DATABASE));
         let file = directory.path().join("url");
@@ -37,30 +37,38 @@ impl Member {
         member
     }
 
-    async fn begin(&mut self) {
+    pub(super) async fn begin(&mut self) {
         let config = self.directory.path().join("config.toml");
         let config = config.to_str().expect("UTF-8");
         let started = Daemon::start(&self.upstream, &self.state_dir(), &["--config", config]).await;
         self.daemon = Some(started);
     }
 
-    fn state_dir(&self) -> PathBuf {
+    pub(super) fn state_dir(&self) -> PathBuf {
         self.directory.path().join("state")
     }
 
-    fn daemon(&self) -> &Daemon {
+    pub(super) fn daemon(&self) -> &Daemon {
         self.daemon.as_ref().expect("it runs")
     }
 
-    async fn buy(&self, prompt: &str) {
+    pub(super) async fn ask(&self, prompt: &str) -> Answer {
         let mut app = self.daemon().connect().await;
         app.send(request("POST", "/v1/chat/completions", &[], &chat(prompt)))
             .await;
-        let answer = app.answer().await;
+        app.answer().await
+    }
+
+    pub(super) async fn buy(&self, prompt: &str) {
+        let answer = self.ask(prompt).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
 
-    async fn stop(&mut self) {
+    pub(super) fn config(&self) -> PathBuf {
+        self.directory.path().join("config.toml")
+    }
+
+    pub(super) async fn stop(&mut self) {
         if let Some(mut daemon) = self.daemon.take() {
             daemon.signal(Signal::TERM);
             assert_eq!(daemon.ended().await.code(), Some(0));
@@ -78,7 +86,7 @@ fn billed(state_dir: &Path) -> u64 {
     amounts.map(bursar::money::MicroUsd::get).sum()
 }
 
-async fn is_shipped(postgres: &Postgres, requests: i64) {
+pub(super) async fn is_shipped(postgres: &Postgres, requests: i64) {
     within(
         std::time::Duration::from_secs(60),
         "the fleet to have it",

@@ -27,6 +27,9 @@ is. [grafana/](../grafana/README.md) has a dashboard, alerts and a scrape config
 * **Absent is not 0.** A limit, a cap, a freeze or a comparison that there is not has no sample. Label sets without `app`
   whose values are known are there from the start with 0.
 * **Sums over apps** count nothing twice: what holds for all apps together is in `bursar_total_…`.
+* **The first money of an app**, or of an operation, begins a series, and `increase()` does not see the value with which a
+  series begins. As these counters never fall, what was spent in a range is also their difference: the dashboard's
+  panel \"Spent in this range\" takes it, and with it series that began within the range on a bursar that was scraped before.
 * **Savings** over a week, over the answers that reported both prices:
   `sum(increase(bursar_compared_frontier_usd_total[7d])) - sum(increase(bursar_compared_billed_usd_total[7d]))`.
 * **Escalation**: streams do not report it (`escalated=\"unknown\"`); they do report `served_by`.
@@ -43,7 +46,7 @@ A label means the same in every metric.
 const LABELS: [(&str, &str); 24] = [
     (
         "app",
-        "the app's name, for 64 apps; `other`: further ones, and what is refused before its app is known",
+        "the app's name, for 64 apps, those of today first; `other`: further ones, and what is refused before its app is known",
     ),
     (
         "lane",
@@ -107,7 +110,7 @@ const LISTED: [&str; 8] = [
 ];
 
 /// A heading, and the families below it by the beginning of their names.
-const SECTIONS: [(&str, &[&str]); 9] = [
+const SECTIONS: [(&str, &[&str]); 10] = [
     (
         "Money",
         &[
@@ -182,6 +185,7 @@ const SECTIONS: [(&str, &[&str]); 9] = [
             "bursar_eval_",
         ],
     ),
+    ("The fleet", &["bursar_fleet_"]),
     (
         "The process",
         &[
@@ -207,6 +211,11 @@ struct ListedFamily {
 fn everything() -> String {
     let metrics = Metrics::new().unwrap();
     metrics.started(1);
+    metrics.fleet.show(&FleetFigures {
+        heard_ms: Some(1),
+        caught_up_ms: Some(1),
+        ..FleetFigures::default()
+    });
     metrics.request("agent", TURN, 200, &RequestTimes::default());
     for reason in [
         "not_sent",
@@ -259,6 +268,7 @@ fn everything() -> String {
         app: Some("agent".to_owned()),
         since_ms: 1,
         by: "test".to_owned(),
+        fleet: false,
     };
     let view = CapsView {
         caps: vec![cap("agent"), cap(ALL_APPS)],

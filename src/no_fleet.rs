@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::caps::Caps;
 use crate::clock::SharedClock;
 use crate::config::FleetTable;
-use crate::ledger::Copied;
+use crate::ledger::{Copied, LedgerError};
+use crate::telemetry::metrics::Metrics;
 
 /// There is none.
 pub enum Worker {}
@@ -16,7 +18,12 @@ pub enum Worker {}
 // === impl Worker ===
 
 impl Worker {
-    pub fn new(_table: &FleetTable, _state_dir: &Path, _clock: &SharedClock) -> Option<Arc<Self>> {
+    pub fn new(
+        _table: &FleetTable,
+        _state_dir: &Path,
+        _clock: &SharedClock,
+        _metrics: &Arc<Metrics>,
+    ) -> Option<Arc<Self>> {
         None
     }
 
@@ -24,7 +31,11 @@ impl Worker {
         match *self {}
     }
 
-    pub async fn run(self: Arc<Self>, _stop: watch::Receiver<bool>) {
+    pub fn restore(&self, _caps: &Caps) -> Result<(), LedgerError> {
+        match *self {}
+    }
+
+    pub async fn run(self: Arc<Self>, _caps: Arc<Caps>, _stop: watch::Receiver<bool>) {
         match *self {}
     }
 

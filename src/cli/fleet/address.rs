@@ -1,0 +1,62 @@
+//! Which database a command of the fleet is about: that of a file with its URL, else the configured one.
+
+use std::path::PathBuf;
+
+use crate::cli::error::CliError;
+use crate::cli::locate::LedgerArgs;
+use crate::config::FleetTable;
+use crate::fleet::{Address, Fleet, Operator, UrlFile};
+
+#[derive(Clone, Debug, clap::Args)]
+pub struct FleetArgs {
+    /// File with the URL of the fleet's database, for an operator or a reader [default: [fleet] url_file]
+    #[arg(long, value_name = "FILE")]
+    url_file: Option<PathBuf>,
+    #[command(flatten)]
+    ledger: LedgerArgs,
+}
+
+// === impl FleetArgs ===
+
+impl FleetArgs {
+    pub fn new(url_file: Option<PathBuf>, ledger: LedgerArgs) -> Self {
+        Self { url_file, ledger }
+    }
+
+    pub async fn operator(&self) -> Result<Operator, CliError> {
+        let place = self.ledger.whereabouts();
+        let (path, table) = match (&self.url_file, place) {
+            // A machine without a bursar has no configuration that would say more.
+            (Some(path), place) => (
+                path.clone(),
+                place.map(|place| *place.fleet).unwrap_or_default(),
+            ),
+            (None, place) => {
+                let table = *place?.fleet;
+                let path = table.url_file.clone().ok_or_else(|| {
+                    CliError::usage(
+                        "which database: name a file with its URL by --url-file FILE, or set [fleet] url_file",
+                    )
+                })?;
+                (path, table)
+            }
+        };
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            CliError::Failed(format!("{} cannot be read: {error}", path.display()))
+        })?;
+        let fleet = connected(&UrlFile::parse(&text).url, &table).await?;
+        let operator = Operator(fleet);
+        operator.0.greet().await.map_err(failed)?;
+        Ok(operator)
+    }
+}
+
+pub async fn connected(url: &str, table: &FleetTable) -> Result<Fleet, CliError> {
+    let address = Address::parse(url, table.insecure, table.ca_file.clone());
+    let address = address.map_err(|error| CliError::usage(format_args!("the URL: {error}")))?;
+    Fleet::connect(&address).await.map_err(failed)
+}
+
+pub fn failed(error: impl std::fmt::Display) -> CliError {
+    CliError::Failed(error.to_string())
+}

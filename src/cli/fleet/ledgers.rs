@@ -1,0 +1,282 @@
+//! `bursar fleet invite`, `status` and `revoke`: which ledgers are in the fleet.
+
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::address::{FleetArgs, failed};
+use crate::calendar;
+use crate::cli::arguments::{Form, FormArgs, zone};
+use crate::cli::cells::counted;
+use crate::cli::csv;
+use crate::cli::error::CliError;
+use crate::cli::look::{Ink, Look};
+use crate::cli::output::{remark, say, say_document};
+use crate::cli::runtime::block_on;
+use crate::cli::table::TextTable;
+use crate::fleet::FleetLedger;
+use crate::screen::shown;
+
+/// Bytes of a code. Hexadecimal digits of it are twice as many.
+const CODE_BYTES: usize = 16;
+
+/// A clock that is further off is worth a word.
+const SKEW_MS_MAX: u64 = 5_000;
+
+#[derive(Debug, clap::Args)]
+pub struct InviteArgs {
+    /// For whom it is, for people who look at the fleet later
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    fleet: FleetArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct StatusArgs {
+    /// Time zone of dates [default: this machine's]
+    #[arg(long, value_name = "ZONE")]
+    tz: Option<String>,
+    #[command(flatten)]
+    form: FormArgs,
+    #[command(flatten)]
+    fleet: FleetArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct RevokeArgs {
+    /// The ledger, as `bursar fleet status` shows it, or its end where no other has it
+    #[arg(value_name = "LEDGER")]
+    ledger: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    fleet: FleetArgs,
+}
+
+#[derive(Serialize)]
+struct InviteDocument<'a> {
+    code: &'a str,
+    note: Option<&'a str>,
+    valid_h: u64,
+}
+
+#[derive(Serialize)]
+struct RevokeDocument {
+    ledger: String,
+    host: String,
+    revoked: bool,
+}
+
+/// `bursar fleet status --json`.
+#[derive(Serialize)]
+struct FleetDocument<'a> {
+    ledgers: Vec<LedgerDocument<'a>>,
+    frozen: Vec<FreezeDocument>,
+}
+
+#[derive(Serialize)]
+struct LedgerDocument<'a> {
+    ledger: String,
+    host: &'a str,
+    bursar: &'a str,
+    state: &'a str,
+    heard: Option<String>,
+    lines_behind: u64,
+    mark_seq: u64,
+    losses: u64,
+    clock_ahead_ms: i64,
+    copy_of: Option<String>,
+}
+
+#[derive(Serialize)]
+struct FreezeDocument {
+    /// `null`: all apps.
+    app: Option<String>,
+    since: Option<String>,
+    by: String,
+}
+
+const COLUMNS: [&str; 10] = [
+    "ledger",
+    "host",
+    "bursar",
+    "state",
+    "heard",
+    "lines_behind",
+    "mark_seq",
+    "losses",
+    "clock_ahead_ms",
+    "copy_of",
+];
+
+pub fn invite(args: &InviteArgs) -> Result<(), CliError> {
+    let mut bytes = [0; CODE_BYTES];
+    getrandom::fill(&mut bytes).map_err(failed)?;
+    let code: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let note = args.note.as_deref();
+    block_on(async {
+        let operator = args.fleet.operator().await?;
+        operator.invite(&code, note).await.map_err(failed)
+    })?;
+    if args.json {
+        return say_document(&InviteDocument {
+            code: &code,
+            note,
+            valid_h: 24,
+        });
+    }
+    say(&code)?;
+    remark(
+        "bursar: this code lets one ledger in, within 24 hours, and is not shown again; on the machine: bursar fleet join",
+    );
+    Ok(())
+}
+
+pub fn revoke(args: &RevokeArgs) -> Result<(), CliError> {
+    let meant = block_on(async {
+        let operator = args.fleet.operator().await?;
+        let ledgers = operator.ledgers().await.map_err(failed)?;
+        let meant = meant(&ledgers, &args.ledger)?.clone();
+        operator.revoke(meant.ledger).await.map_err(failed)?;
+        Ok(meant)
+    })?;
+    if args.json {
+        return say_document(&RevokeDocument {
+            ledger: meant.ledger.to_string(),
+            host: meant.host,
+            revoked: true,
+        });
+    }
+    say(format_args!(
+        "the ledger {} of {} is shut out: nothing more is taken of it, and what it shipped stays counted. Its machine \
+         still has the organization's key: replace that at the service if it was stolen",
+        meant.ledger,
+        shown(&meant.host)
+    ))
+}
+
+/// The ledger of this id, or the one whose id ends so.
+fn meant<'a>(ledgers: &'a [FleetLedger], typed: &str) -> Result<&'a FleetLedger, CliError> {
+    let typed = typed.to_ascii_lowercase();
+    let mut found = ledgers
+        .iter()
+        .filter(|of| of.ledger.to_string().ends_with(&typed));
+    match (found.next(), found.next()) {
+        (Some(one), None) if !typed.is_empty() => Ok(one),
+        (Some(_), _) => Err(CliError::Failed(format!(
+            "several ledgers end in {typed:?}: write more of it; `bursar fleet status` shows them"
+        ))),
+        (None, _) => Err(CliError::Failed(format!(
+            "the fleet has no ledger {typed:?}; `bursar fleet status` shows them"
+        ))),
+    }
+}
+
+pub fn status(args: &StatusArgs) -> Result<(), CliError> {
+    let zone = zone(args.tz.as_deref())?;
+    let (ledgers, frozen) = block_on(async {
+        let operator = args.fleet.operator().await?;
+        let ledgers = operator.ledgers().await.map_err(failed)?;
+        Ok((ledgers, operator.frozen().await.map_err(failed)?))
+    })?;
+    let document = || FleetDocument {
+        ledgers: ledgers.iter().map(LedgerDocument::of).collect(),
+        frozen: frozen
+            .iter()
+            .map(|(app, since_ms, by)| FreezeDocument {
+                app: app.clone(),
+                since: calendar::rfc3339(*since_ms),
+                by: by.clone(),
+            })
+            .collect(),
+    };
+    match args.form.form() {
+        Form::Json => say_document(&document()),
+        Form::Csv => csv::say_documents(&COLUMNS, document().ledgers),
+        Form::Text(look) => {
+            for (app, since_ms, by) in &frozen {
+                let app = app.as_deref().unwrap_or("all apps");
+                let since = calendar::shown(*since_ms, &zone);
+                let text = format!(
+                    "FROZEN on every machine since {since}: {app}, by {}",
+                    shown(by)
+                );
+                say(look.inked(Ink::Red, look.wrapped(&text, 0)))?;
+            }
+            say(table(&ledgers, &zone, &look))
+        }
+    }
+}
+
+fn table(ledgers: &[FleetLedger], zone: &jiff::tz::TimeZone, look: &Look) -> String {
+    if ledgers.is_empty() {
+        return "no ledger is in this fleet yet: `bursar fleet invite` lets one in".to_owned();
+    }
+    let mut table =
+        TextTable::new("machine|=ledger|state|=heard|>lines behind|>losses|~bursar|~remarks");
+    for of in ledgers {
+        let skew = of.clock_ahead_ms.unsigned_abs();
+        let skew = (skew > SKEW_MS_MAX).then(|| {
+            let side = if of.clock_ahead_ms > 0 {
+                "ahead"
+            } else {
+                "behind"
+            };
+            format!("clock {} s {side}", skew / 1_000)
+        });
+        let copy = of.copy_of.map(|of| format!("copy of {}", end(of)));
+        let remarks: Vec<String> = skew.into_iter().chain(copy).collect();
+        let ink = match (of.state(), of.losses) {
+            ("in", 0) => Ink::Plain,
+            _ => Ink::Red,
+        };
+        table.row_in(
+            ink,
+            [
+                of.host.clone(),
+                end(of.ledger),
+                of.state().to_owned(),
+                calendar::shown(of.heard_ms, zone),
+                of.lines_behind.to_string(),
+                of.losses.to_string(),
+                of.bursar.clone(),
+                remarks.join(", "),
+            ],
+        );
+    }
+    let count = u64::try_from(ledgers.len()).unwrap_or(u64::MAX);
+    let count = counted(count, "ledger", "ledgers");
+    format!(
+        "{}\n{count}. A machine says itself what it has not shipped yet.",
+        table.laid_out(look)
+    )
+}
+
+/// The end of an id, which tells the ledgers of a fleet apart.
+fn end(ledger: Uuid) -> String {
+    let text = ledger.simple().to_string();
+    text.get(20..).unwrap_or_default().to_owned()
+}
+
+// === impl LedgerDocument ===
+
+impl<'a> LedgerDocument<'a> {
+    fn of(of: &'a FleetLedger) -> Self {
+        Self {
+            ledger: of.ledger.to_string(),
+            host: &of.host,
+            bursar: &of.bursar,
+            state: of.state(),
+            heard: calendar::rfc3339(of.heard_ms),
+            lines_behind: of.lines_behind,
+            mark_seq: of.mark_seq,
+            losses: of.losses,
+            clock_ahead_ms: of.clock_ahead_ms,
+            copy_of: of.copy_of.map(|of| of.to_string()),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! `bursar fleet freeze` and `thaw`: a switch for all machines.
+//!
+//! Promise: with exit code 0 the order is in the database; each machine obeys it with its next hello, at most half a
+//! minute later where it reaches the database, and keeps to it until the database says otherwise.
+
+use super::address::{FleetArgs, failed};
+use crate::cli::error::CliError;
+use crate::cli::freeze::{name, scope};
+use crate::cli::output::{say, say_document};
+use crate::cli::runtime::block_on;
+
+#[derive(Debug, clap::Args)]
+pub struct OrderArgs {
+    /// The app [default: all apps]
+    #[arg(value_name = "APP", value_parser = name)]
+    app: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    fleet: FleetArgs,
+}
+
+/// `--json`.
+#[derive(serde::Serialize)]
+struct OrderDocument<'a> {
+    order: &'a str,
+    /// `null`: all apps.
+    app: Option<&'a str>,
+    /// It was otherwise before.
+    changed: bool,
+}
+
+pub fn freeze(args: &OrderArgs) -> Result<(), CliError> {
+    let app = scope(args.app.as_deref());
+    let changed = block_on(async {
+        let operator = args.fleet.operator().await?;
+        operator.freeze(app).await.map_err(failed)
+    })?;
+    let whose = whose(app);
+    let text = match changed {
+        true => format!(
+            "{whose} frozen on every machine: each obeys within half a minute of reaching the database, and spends \
+             nothing more until `bursar fleet thaw`"
+        ),
+        false => format!("{whose} frozen already on every machine"),
+    };
+    args.say("freeze", changed, &text)
+}
+
+pub fn thaw(args: &OrderArgs) -> Result<(), CliError> {
+    let app = scope(args.app.as_deref());
+    let (changed, left) = block_on(async {
+        let operator = args.fleet.operator().await?;
+        let changed = operator.thaw(app).await.map_err(failed)?;
+        Ok((changed, operator.frozen().await.map_err(failed)?))
+    })?;
+    let whose = whose(app);
+    let done = match changed {
+        true => format!("{whose} thawed in the fleet; what a machine has frozen by itself stays"),
+        false => format!("{whose} not frozen in the fleet"),
+    };
+    let left: Vec<&str> = left
+        .iter()
+        .map(|(app, ..)| app.as_deref().unwrap_or("all apps"))
+        .collect();
+    let still = match &*left {
+        [] => String::new(),
+        left => format!("; still frozen: {}", left.join(", ")),
+    };
+    args.say("thaw", changed, &format!("{done}{still}"))
+}
+
+fn whose(app: Option<&str>) -> String {
+    match app {
+        None => "all apps are".to_owned(),
+        Some(app) => format!("the app {app} is"),
+    }
+}
+
+// === impl OrderArgs ===
+
+impl OrderArgs {
+    fn say(&self, order: &str, changed: bool, text: &str) -> Result<(), CliError> {
+        match self.json {
+            true => say_document(&OrderDocument {
+                order,
+                app: scope(self.app.as_deref()),
+                changed,
+            }),
+            false => say(text),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! `bursar spend --fleet`: the sums over all machines, from the fleet's database.
+//!
+//! Promise: integers, as the ledgers have them; what has no price is counted and never estimated.
+
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value};
+
+use super::address::{FleetArgs, failed};
+use crate::calendar;
+use crate::cli::arguments::{Form, word, zone};
+use crate::cli::csv;
+use crate::cli::error::CliError;
+use crate::cli::look::Look;
+use crate::cli::output::{say, say_document};
+use crate::cli::runtime::block_on;
+use crate::cli::table::TextTable;
+use crate::clock::SystemClock;
+use crate::fleet::{FleetBy, FleetSpend};
+use crate::ledger::totals::MicroUsdSum;
+
+/// What is asked for, as it was typed.
+pub struct Asked<'a> {
+    pub since: Option<&'a str>,
+    pub until: Option<&'a str>,
+    /// Empty: by host.
+    pub by: &'a [String],
+    pub tz: Option<&'a str>,
+    pub form: Form,
+    pub fleet: &'a FleetArgs,
+}
+
+const FIGURES: [&str; 4] = ["requests", "billed_micro_usd", "in_doubt", "unreported"];
+
+pub fn spend(asked: &Asked<'_>) -> Result<(), CliError> {
+    let by = match asked.by {
+        [] => vec![FleetBy::Host],
+        typed => typed
+            .iter()
+            .map(|typed| by(typed))
+            .collect::<Result<_, _>>()?,
+    };
+    let zone = zone(asked.tz)?;
+    let name = zone.iana_name().ok_or_else(|| {
+        CliError::usage("this machine's time zone has no name; give one with --tz")
+    })?;
+    let now_ms = SystemClock::shared().wall_ms();
+    let since = asked.since.unwrap_or("today");
+    let range = calendar::range(Some(since), asked.until, now_ms, &zone)?;
+    let until_ms = asked.until.map(|_| range.until_ms);
+    let rows = block_on(async {
+        let reader = asked.fleet.operator().await?;
+        let rows = reader.spend(range.since_ms, until_ms, &by, name).await;
+        rows.map_err(failed)
+    })?;
+    let total = total(&rows);
+    match asked.form {
+        Form::Json => {
+            let mut document = Map::new();
+            document.insert("since".to_owned(), calendar::rfc3339(range.since_ms).into());
+            let until = until_ms.and_then(calendar::rfc3339);
+            document.insert("until".to_owned(), until.into());
+            document.insert("by".to_owned(), words(&by).collect::<Vec<_>>().into());
+            document.insert("rows".to_owned(), documents(&rows, &by)?.into());
+            document.insert("total".to_owned(), document_of(&total, &[])?);
+            say_document(&document)
+        }
+        Form::Csv => {
+            let columns: Vec<&str> = words(&by).chain(FIGURES).collect();
+            csv::say_documents(&columns, documents(&rows, &by)?)
+        }
+        Form::Text(look) => {
+            say(look.wrapped(&heading(range.since_ms, until_ms, &zone), 0))?;
+            say(table(&rows, &total, &by, &look))
+        }
+    }
+}
+
+fn by(typed: &str) -> Result<FleetBy, CliError> {
+    word(FleetBy::ALL, typed).map_err(|why| CliError::usage(format_args!("--by: of a fleet {why}")))
+}
+
+fn words(by: &[FleetBy]) -> impl Iterator<Item = &'static str> {
+    by.iter().map(|by| by.as_str())
+}
+
+fn total(rows: &[FleetSpend]) -> FleetSpend {
+    let mut total = FleetSpend {
+        labels: Vec::new(),
+        requests: 0,
+        billed: MicroUsdSum::default(),
+        in_doubt: 0,
+        unreported: 0,
+    };
+    for row in rows {
+        total.requests = total.requests.saturating_add(row.requests);
+        total.billed.merge(row.billed);
+        total.in_doubt = total.in_doubt.saturating_add(row.in_doubt);
+        total.unreported = total.unreported.saturating_add(row.unreported);
+    }
+    total
+}
+
+fn documents(rows: &[FleetSpend], by: &[FleetBy]) -> Result<Vec<Value>, CliError> {
+    rows.iter().map(|row| document_of(row, by)).collect()
+}
+
+/// A sum that a number of JSON cannot hold exactly is a text, as in the daemon's documents.
+fn document_of(row: &FleetSpend, by: &[FleetBy]) -> Result<Value, CliError> {
+    let labels = words(by).zip(&row.labels);
+    let mut members: Map<String, Value> = labels
+        .map(|(word, label)| (word.to_owned(), label.clone().into()))
+        .collect();
+    let billed = serde_json::to_value(row.billed)?;
+    let figures = [
+        row.requests.into(),
+        billed,
+        row.in_doubt.into(),
+        row.unreported.into(),
+    ];
+    members.extend(FIGURES.map(str::to_owned).into_iter().zip(figures));
+    Ok(members.into())
+}
+
+fn heading(since_ms: u64, until_ms: Option<u64>, zone: &TimeZone) -> String {
+    let at = |ms| calendar::shown(ms, zone);
+    let name = zone.iana_name().unwrap_or("local time");
+    match until_ms {
+        None => format!("Spend of the fleet since {} ({name})\n", at(since_ms)),
+        Some(until_ms) => format!(
+            "Spend of the fleet from {} until {} ({name})\n",
+            at(since_ms),
+            at(until_ms)
+        ),
+    }
+}
+
+fn table(rows: &[FleetSpend], total: &FleetSpend, by: &[FleetBy], look: &Look) -> String {
+    let titles = words(by).map(|word| word.replace('_', " "));
+    let titles: Vec<String> = titles.collect();
+    let titles = format!(
+        "{}|>requests|>billed|>in doubt|>unreported",
+        titles.join("|")
+    );
+    let mut table = TextTable::new(&titles);
+    let figures = |row: &FleetSpend| {
+        [
+            row.requests.to_string(),
+            row.billed.to_string(),
+            row.in_doubt.to_string(),
+            row.unreported.to_string(),
+        ]
+    };
+    for row in rows {
+        table.row(row.labels.iter().cloned().chain(figures(row)));
+    }
+    table.rule();
+    let mut labels = vec![String::new(); by.len()];
+    if let Some(first) = labels.first_mut() {
+        "all".clone_into(first);
+    }
+    table.row(labels.into_iter().chain(figures(total)));
+    table.laid_out(look)
+}

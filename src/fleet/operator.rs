@@ -1,0 +1,225 @@
+//! What a person does with the fleet's database: lets ledgers in and out, gives orders, and reads the sums.
+//!
+//! Promise: what the login may not do, the database refuses; sums are integers of micro-dollars, and what has no price
+//! is counted beside them (rule I12).
+
+use tokio_postgres::Row;
+use tokio_postgres::types::{FromSql, Type};
+use uuid::Uuid;
+
+use super::database::{Fleet, FleetError, seq, value};
+use crate::ledger::totals::MicroUsdSum;
+use crate::protocol::closed_set;
+
+/// A connection of an operator, or of one who only reads.
+pub struct Operator(pub Fleet);
+
+closed_set! {
+    /// What the fleet's sums are grouped by.
+    FleetBy {
+        Host => "host",
+        App => "app",
+        Lane => "lane",
+        Operation => "operation",
+        ServedBy => "served_by",
+        State => "state",
+        Hour => "hour",
+        Day => "day",
+        Week => "week",
+        Month => "month",
+    }
+}
+
+/// A row of sums.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FleetSpend {
+    /// In the order in which it was asked for.
+    pub labels: Vec<String>,
+    pub requests: u64,
+    pub billed: MicroUsdSum,
+    pub in_doubt: u64,
+    pub unreported: u64,
+}
+
+/// A ledger of the fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FleetLedger {
+    pub ledger: Uuid,
+    pub host: String,
+    pub bursar: String,
+    /// When it last said hello or shipped, Unix milliseconds.
+    pub heard_ms: u64,
+    /// It has said so itself, in its last hello.
+    pub lines_behind: u64,
+    pub mark_seq: u64,
+    pub losses: u64,
+    pub clock_ahead_ms: i64,
+    pub copy_of: Option<Uuid>,
+    pub is_revoked: bool,
+    pub is_gone: bool,
+}
+
+// === impl Operator ===
+
+impl Operator {
+    /// Lets one ledger in within 24 hours. The note is for people.
+    pub async fn invite(&self, code: &str, note: Option<&str>) -> Result<(), FleetError> {
+        let sql = "SELECT bursar_fleet.invite($1, $2)";
+        let parameters = [(&code as _, Type::TEXT), (&note as _, Type::TEXT)];
+        self.0.call(sql, &parameters).await.map(|_| ())
+    }
+
+    /// `false`: the fleet has no such ledger.
+    pub async fn revoke(&self, ledger: Uuid) -> Result<bool, FleetError> {
+        let sql = "SELECT bursar_fleet.revoke_ledger($1)";
+        self.only(sql, &[(&ledger, Type::UUID)]).await
+    }
+
+    /// An app, or all. `false`: it was frozen before.
+    pub async fn freeze(&self, app: Option<&str>) -> Result<bool, FleetError> {
+        let app = app.unwrap_or_default();
+        let sql = "SELECT bursar_fleet.order_freeze($1)";
+        self.only(sql, &[(&app, Type::TEXT)]).await
+    }
+
+    /// `false`: it was not frozen.
+    pub async fn thaw(&self, app: Option<&str>) -> Result<bool, FleetError> {
+        let app = app.unwrap_or_default();
+        let sql = "SELECT bursar_fleet.order_thaw($1)";
+        self.only(sql, &[(&app, Type::TEXT)]).await
+    }
+
+    /// The apps that are frozen on every machine, `None` for all of them, and since when.
+    pub async fn frozen(&self) -> Result<Vec<(Option<String>, u64, String)>, FleetError> {
+        let sql = "SELECT app, (extract(epoch FROM since) * 1000)::bigint, ordered_by FROM bursar_fleet.orders \
+                   ORDER BY app";
+        let rows = self.0.call(sql, &[]).await?;
+        let read = |row: &Row| {
+            let app: String = value(row, 0)?;
+            let app = Some(app).filter(|app| !app.is_empty());
+            Ok((app, seq(row, 1)?, value(row, 2)?))
+        };
+        rows.iter().map(read).collect()
+    }
+
+    /// All ledgers, those that were heard last first.
+    pub async fn ledgers(&self) -> Result<Vec<FleetLedger>, FleetError> {
+        let sql = "SELECT ledger, host, bursar, (extract(epoch FROM heard) * 1000)::bigint, lines_behind, mark_seq, \
+                   losses, clock_ahead_ms, copy_of, revoked IS NOT NULL, gone IS NOT NULL FROM bursar_fleet.fleet \
+                   ORDER BY heard DESC, ledger";
+        let rows = self.0.call(sql, &[]).await?;
+        let read = |row: &Row| {
+            Ok(FleetLedger {
+                ledger: value(row, 0)?,
+                host: value(row, 1)?,
+                bursar: value(row, 2)?,
+                heard_ms: seq(row, 3)?,
+                lines_behind: seq(row, 4)?,
+                mark_seq: seq(row, 5)?,
+                losses: seq(row, 6)?,
+                clock_ahead_ms: value(row, 7)?,
+                copy_of: value(row, 8)?,
+                is_revoked: value(row, 9)?,
+                is_gone: value(row, 10)?,
+            })
+        };
+        rows.iter().map(read).collect()
+    }
+
+    /// Sums over entries that began in a range, by the clocks of their machines; Unix milliseconds. `zone`: an IANA
+    /// name, for parts of the calendar.
+    pub async fn spend(
+        &self,
+        since_ms: u64,
+        until_ms: Option<u64>,
+        by: &[FleetBy],
+        zone: &str,
+    ) -> Result<Vec<FleetSpend>, FleetError> {
+        let columns: Vec<&str> = by.iter().map(|by| by.column()).collect();
+        let labels = match &*columns {
+            [] => "ARRAY[]::text[]".to_owned(),
+            columns => format!("ARRAY[{}]", columns.join(", ")),
+        };
+        let sql = format!(
+            "SELECT {labels}, coalesce(sum(requests), 0)::bigint, coalesce(sum(billed_micro_usd), 0)::text, \
+             coalesce(sum(requests) FILTER (WHERE state = 'in_doubt'), 0)::bigint, \
+             coalesce(sum(requests) FILTER (WHERE state = 'unreported'), 0)::bigint \
+             FROM bursar_fleet.changes WHERE $3::text IS NOT NULL AND started >= to_timestamp($1::bigint / 1000.0) \
+             AND started < to_timestamp($2::bigint / 1000.0) {} ORDER BY 1",
+            match by {
+                [] => "",
+                _ => "GROUP BY 1",
+            }
+        );
+        let number = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+        // Beyond what a timestamp may be.
+        let until_ms = number(until_ms.unwrap_or(MS_MAX).min(MS_MAX));
+        let since_ms = number(since_ms.min(MS_MAX));
+        let parameters = [
+            (&since_ms as _, Type::INT8),
+            (&until_ms as _, Type::INT8),
+            (&zone as _, Type::TEXT),
+        ];
+        let rows = self.0.call(&sql, &parameters).await?;
+        let read = |row: &Row| {
+            let billed: String = value(row, 2)?;
+            let billed = billed.parse().map_err(|_| unreadable("a sum"))?;
+            Ok(FleetSpend {
+                labels: value(row, 0)?,
+                requests: seq(row, 1)?,
+                billed: MicroUsdSum::from_micro_usd(billed),
+                in_doubt: seq(row, 3)?,
+                unreported: seq(row, 4)?,
+            })
+        };
+        rows.iter().map(read).collect()
+    }
+
+    async fn only<T: for<'a> FromSql<'a>>(
+        &self,
+        sql: &str,
+        parameters: &[(&(dyn tokio_postgres::types::ToSql + Sync), Type)],
+    ) -> Result<T, FleetError> {
+        value(&self.0.one(sql, parameters).await?, 0)
+    }
+}
+
+// === impl FleetLedger ===
+
+impl FleetLedger {
+    /// `in`, `revoked`, or `left`.
+    pub fn state(&self) -> &'static str {
+        match (self.is_revoked, self.is_gone) {
+            (true, _) => "revoked",
+            (false, true) => "left",
+            (false, false) => "in",
+        }
+    }
+}
+
+/// The year 5138.
+const MS_MAX: u64 = 100_000_000_000_000;
+
+fn unreadable(what: &str) -> FleetError {
+    FleetError::Refused(format!("it answered {what} that cannot be read"))
+}
+
+// === impl FleetBy ===
+
+impl FleetBy {
+    /// An expression of text. `$3` is the time zone.
+    fn column(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::App => "coalesce(app, '')",
+            Self::Lane => "coalesce(lane, '')",
+            Self::Operation => "coalesce(operation, '')",
+            Self::ServedBy => "coalesce(served_by, 'unknown')",
+            Self::State => "coalesce(state, '')",
+            Self::Hour => "to_char(started AT TIME ZONE $3, 'YYYY-MM-DD HH24:00')",
+            Self::Day => "to_char(started AT TIME ZONE $3, 'YYYY-MM-DD')",
+            Self::Week => "to_char(started AT TIME ZONE $3, 'IYYY-\"W\"IW')",
+            Self::Month => "to_char(started AT TIME ZONE $3, 'YYYY-MM')",
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! How the fleet's database is reached, and what it lacks of this ledger ([fleet]).
+//!
+//! Promise: the page, `bursar status` and `/metrics` show the same numbers. Where there is no fleet there is no sample.
+
+use parking_lot::Mutex;
+
+use crate::telemetry::exposition::{Exposition, MetricType, MsAsSeconds};
+
+/// As it was at the end of the last visit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FleetFigures {
+    pub visits: u64,
+    pub failed_visits: u64,
+    /// Since the start.
+    pub lines_shipped: u64,
+    /// Lines of the journal that were not there.
+    pub lines_behind: u64,
+    /// When it was heard last, Unix milliseconds. `None`: not since the start.
+    pub heard_ms: Option<u64>,
+    /// When it last lacked nothing.
+    pub caught_up_ms: Option<u64>,
+    /// Why the last visit failed; `None`: it did not.
+    pub trouble: Option<String>,
+}
+
+/// `None`: this ledger is in no fleet.
+#[derive(Debug, Default)]
+pub struct FleetMetrics(Mutex<Option<FleetFigures>>);
+
+// === impl FleetMetrics ===
+
+impl FleetMetrics {
+    pub fn show(&self, figures: &FleetFigures) {
+        *self.0.lock() = Some(figures.clone());
+    }
+
+    pub fn now(&self) -> Option<FleetFigures> {
+        self.0.lock().clone()
+    }
+
+    pub(super) fn write(&self, text: &mut Exposition) {
+        let now = self.now();
+        let figures = now.as_ref();
+        let visits = figures.map(|figures| figures.visits.saturating_sub(figures.failed_visits));
+        let mut family = text.family(
+            MetricType::Counter,
+            "bursar_fleet_visits_total",
+            "Visits to the fleet's database, by what became of them. Absent, as all of these: this ledger is in no fleet.",
+        );
+        for (result, count) in [
+            ("ok", visits),
+            ("failed", figures.map(|figures| figures.failed_visits)),
+        ] {
+            if let Some(count) = count {
+                family.sample(&[("result", result)], count);
+            }
+        }
+        let of = [
+            (
+                MetricType::Counter,
+                "bursar_fleet_lines_shipped_total",
+                "Lines of the journal that the fleet's database took.",
+                figures.map(|figures| figures.lines_shipped),
+            ),
+            (
+                MetricType::Gauge,
+                "bursar_fleet_lines_behind",
+                "Lines of the journal that the fleet's database did not have at the end of the last visit that reached it.",
+                figures.map(|figures| figures.lines_behind),
+            ),
+        ];
+        for (kind, name, help, value) in of {
+            let mut family = text.family(kind, name, help);
+            if let Some(value) = value {
+                family.sample(&[], value);
+            }
+        }
+        let times = [
+            (
+                "bursar_fleet_last_visit_timestamp_seconds",
+                "When the fleet's database was heard last. Absent until it was since the start.",
+                figures.and_then(|figures| figures.heard_ms),
+            ),
+            (
+                "bursar_fleet_caught_up_timestamp_seconds",
+                "When the fleet's database last had every line. Absent until it had since the start.",
+                figures.and_then(|figures| figures.caught_up_ms),
+            ),
+        ];
+        for (name, help, at_ms) in times {
+            let mut family = text.family(MetricType::Gauge, name, help);
+            if let Some(at_ms) = at_ms {
+                family.sample(&[], MsAsSeconds(at_ms));
+            }
+        }
+    }
+}

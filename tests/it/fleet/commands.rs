@@ -1,0 +1,346 @@
+//! The commands of the fleet, as a person at a machine or at the database gives them.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
+
+use super::serving::{Member, is_shipped};
+use super::{DATABASE, fleet, left_alone};
+use crate::support::daemon::{Daemon, Signal, command};
+use crate::support::postgres::Postgres;
+use crate::support::wire::request;
+use crate::support::{Sandbox, chat, within};
+
+/// A person with a login of a role, and a file with its URL.
+struct Person {
+    folder: TempDir,
+}
+
+/// What a command came to.
+struct Done {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Person {
+    fn new(postgres: &Postgres, role: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a directory");
+        std::fs::write(folder.path().join("url"), postgres.url(role, DATABASE)).expect("a file");
+        std::fs::write(folder.path().join("empty.toml"), "").expect("a file");
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> String {
+        let path = self.folder.path().join(name);
+        path.to_str().expect("UTF-8").to_owned()
+    }
+
+    /// With the file of the URL.
+    async fn gives(&self, arguments: &[&str]) -> Done {
+        let (url, config) = (self.path("url"), self.path("empty.toml"));
+        let file = ["--url-file", &url, "--config", &config];
+        given(&[arguments, &file].concat(), "").await
+    }
+
+    async fn document(&self, arguments: &[&str]) -> Value {
+        let done = self.gives(&[arguments, &["--json"]].concat()).await;
+        assert_eq!(done.code, Some(0), "{}", done.err);
+        serde_json::from_str(&done.out).expect("a document")
+    }
+}
+
+async fn given(arguments: &[&str], typed: &str) -> Done {
+    let mut command = command(arguments);
+    command
+        .env_remove("BURSAR_API_KEY")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut input = child.stdin.take().expect("a pipe");
+    input.write_all(typed.as_bytes()).await.expect("it is read");
+    drop(input);
+    let ended = child.wait_with_output().await.expect("it ends");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Done {
+        code: ended.status.code(),
+        out: text(&ended.stdout),
+        err: text(&ended.stderr),
+    }
+}
+
+/// A machine that is in no fleet yet.
+fn machine() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a directory");
+    let config = folder.path().join("config.toml");
+    let text = "[ledger]\nstate_dir = \"state\"\n\n[fleet]\nship_interval_s = 1\n";
+    std::fs::write(&config, text).expect("a file");
+    (folder, config)
+}
+
+async fn joins(config: &Path, more: &[&str], typed: &str) -> Done {
+    let config = config.to_str().expect("UTF-8");
+    given(
+        &[&["fleet", "join", "--config", config], more].concat(),
+        typed,
+    )
+    .await
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_freeze_of_the_fleet_stops_every_machine_and_holds_while_the_database_is_away() {
+    let postgres = fleet();
+    let operator = Person::new(&postgres, "operator");
+    let sandbox = Sandbox::start().await;
+    let mut one = Member::start(&sandbox.url(), &postgres, 1).await;
+    let two = Member::start(&sandbox.url(), &postgres, 2).await;
+    one.buy("before").await;
+    two.buy("before, too").await;
+
+    let order = operator.document(&["fleet", "freeze"]).await;
+    assert_eq!(order["changed"], true, "{order}");
+    for member in [&one, &two] {
+        is_frozen(member, true).await;
+    }
+    let spent = sandbox.debited().await;
+    let refused = one.ask("frozen").await;
+    assert!(
+        refused.text().contains("for the whole fleet"),
+        "{}",
+        refused.text()
+    );
+    assert!(
+        refused.text().contains("bursar fleet thaw"),
+        "{}",
+        refused.text()
+    );
+
+    // The machine starts anew while the database is away: what was ordered holds.
+    left_alone(&postgres).await;
+    postgres.end();
+    one.stop().await;
+    one.begin().await;
+    let refused = one.ask("frozen without a database").await;
+    assert_eq!(refused.code(), Some("frozen"), "{}", refused.text());
+    assert_eq!(sandbox.debited().await, spent);
+
+    // A thaw of the machine is not the fleet's.
+    let config = one.config();
+    let state = one.state_dir();
+    let local = [
+        "--config",
+        config.to_str().expect("UTF-8"),
+        "--state-dir",
+        state.to_str().expect("UTF-8"),
+    ];
+    let thawed = given(&[&["thaw"], &local[..]].concat(), "").await;
+    assert!(
+        thawed.out.contains("bursar fleet thaw"),
+        "{}{}",
+        thawed.out,
+        thawed.err
+    );
+    assert_eq!(one.ask("still").await.code(), Some("frozen"));
+
+    postgres.begin();
+    let order = operator.document(&["fleet", "thaw"]).await;
+    assert_eq!(order["changed"], true, "{order}");
+    for member in [&one, &two] {
+        is_frozen(member, false).await;
+    }
+    one.buy("after").await;
+}
+
+async fn is_frozen(member: &Member, wanted: bool) {
+    within(Duration::from_secs(60), "the order", || async {
+        let page = member.daemon().admin_page("/metrics").await;
+        let line = format!("bursar_total_frozen {}\n", u8::from(wanted));
+        page.text().contains(&line).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_machine_is_invited_joins_is_seen_summed_revoked_and_leaves() {
+    let postgres = fleet();
+    let operator = Person::new(&postgres, "operator");
+    let reader = Person::new(&postgres, "reader");
+    let invited = operator
+        .document(&["fleet", "invite", "--note", "a laptop"])
+        .await;
+    let code = invited["code"].as_str().expect("a code");
+    let (folder, config) = machine();
+    let typed = format!("{}\n{code}\n", postgres.url("node", DATABASE));
+
+    let joined = joins(&config, &["--host-label", "laptop"], &typed).await;
+
+    assert_eq!(joined.code, Some(0), "{}", joined.err);
+    for text in [&joined.out, &joined.err] {
+        assert!(
+            !text.contains(code) && !text.contains("postgresql://"),
+            "{text}"
+        );
+    }
+    let file = folder.path().join("fleet-url");
+    let mode = std::fs::metadata(&file)
+        .expect("it is there")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o7777, 0o600);
+    let again = joins(&config, &[], &typed).await;
+    assert!(again.err.contains("is in a fleet"), "{}", again.err);
+
+    let sandbox = Sandbox::start().await;
+    let state = folder.path().join("state");
+    let named = config.to_str().expect("UTF-8");
+    let mut daemon = Daemon::start(&sandbox.url(), &state, &["--config", named]).await;
+    let mut app = daemon.connect().await;
+    app.send(request("POST", "/v1/chat/completions", &[], &chat("one")))
+        .await;
+    assert_eq!(app.answer().await.status, 200);
+    is_shipped(&postgres, 1).await;
+
+    let seen = reader.document(&["fleet", "status"]).await;
+    let ledger = &seen["ledgers"][0];
+    assert_eq!(
+        (&ledger["host"], &ledger["state"]),
+        (&"laptop".into(), &"in".into()),
+        "{seen}"
+    );
+    let spent = reader
+        .document(&["spend", "--fleet", "--by", "host,lane"])
+        .await;
+    let row = &spent["rows"][0];
+    assert_eq!(
+        (&row["host"], &row["requests"]),
+        (&"laptop".into(), &1.into()),
+        "{spent}"
+    );
+    assert_eq!(
+        spent["total"]["billed_micro_usd"],
+        sandbox.debited().await,
+        "{spent}"
+    );
+    let csv = reader.gives(&["spend", "--fleet", "--csv"]).await;
+    assert!(
+        csv.out
+            .starts_with("host,requests,billed_micro_usd,in_doubt,unreported\nlaptop,1,"),
+        "{}",
+        csv.out
+    );
+    // A reader lets nobody in.
+    let refused = reader.gives(&["fleet", "invite"]).await;
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.err.contains("bursar_operator"), "{}", refused.err);
+
+    daemon.signal(Signal::TERM);
+    daemon.ended().await;
+    let state_text = state.to_str().expect("UTF-8");
+    let left = given(
+        &[
+            "fleet",
+            "leave",
+            "--config",
+            named,
+            "--state-dir",
+            state_text,
+        ],
+        "",
+    )
+    .await;
+    assert_eq!(left.code, Some(0), "{}", left.err);
+    let text = std::fs::read_to_string(&config).expect("it is there");
+    assert!(
+        !text.contains("url_file") && text.contains("ship_interval_s = 1"),
+        "{text}"
+    );
+    let seen = reader.document(&["fleet", "status"]).await;
+    assert_eq!(seen["ledgers"][0]["state"], "left", "{seen}");
+
+    // It comes back under its name: what it shipped is not shipped again.
+    let other = operator.document(&["fleet", "invite"]).await;
+    let code = other["code"].as_str().expect("a code");
+    let typed = format!("{}\n{code}\n", postgres.url("node", DATABASE));
+    let joined = joins(&config, &[], &typed).await;
+    assert_eq!(joined.code, Some(0), "{}", joined.err);
+    let daemon = Daemon::start(&sandbox.url(), &state, &["--config", named]).await;
+    let mut app = daemon.connect().await;
+    app.send(request("POST", "/v1/chat/completions", &[], &chat("two")))
+        .await;
+    assert_eq!(app.answer().await.status, 200);
+    is_shipped(&postgres, 2).await;
+    daemon.terminate().await;
+    let seen = reader.document(&["fleet", "status"]).await;
+    assert_eq!(seen["ledgers"].as_array().map(Vec::len), Some(1), "{seen}");
+    let ledger = seen["ledgers"][0]["ledger"].as_str().expect("an id");
+    let revoked = operator.document(&["fleet", "revoke", &ledger[20..]]).await;
+    assert_eq!(revoked["revoked"], true);
+    let seen = reader.document(&["fleet", "status"]).await;
+    assert_eq!(seen["ledgers"][0]["state"], "revoked", "{seen}");
+    let spent = reader.document(&["spend", "--fleet"]).await;
+    assert_eq!(spent["total"]["requests"], 2, "{spent}");
+}
+
+/// Nothing is written by a join that would not work.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_join_that_would_not_work_says_why_and_changes_nothing() {
+    let postgres = fleet();
+    let url = postgres.url("node", DATABASE);
+    let code = format!("{}1", super::CODE);
+    let cases = [
+        (String::new(), "no URL was given"),
+        (format!("{url}\n"), "no code was given"),
+        (
+            format!("{url}\nno-such-code-at-all-1234\n"),
+            "not known, was used, or has expired",
+        ),
+        (
+            format!("{}\n{code}\n", postgres.url("reader", DATABASE)),
+            "GRANT bursar_node",
+        ),
+        (
+            format!("{}\n{code}\n", postgres.url("node", "postgres")),
+            "no schema of a fleet",
+        ),
+        (
+            format!("mysql://a@b/c\n{code}\n"),
+            "no address of a PostgreSQL",
+        ),
+        (
+            format!("postgresql://node@db.invalid/fleet?sslmode=require\n{code}\n"),
+            "sslmode=verify-full",
+        ),
+    ];
+    for (typed, why) in cases {
+        let (folder, config) = machine();
+        let before = std::fs::read_to_string(&config).expect("it is there");
+        let done = joins(&config, &[], &typed).await;
+        assert_ne!(done.code, Some(0), "{why}");
+        assert!(done.err.contains(why), "{why}: {}", done.err);
+        assert_eq!(
+            std::fs::read_to_string(&config).expect("it is there"),
+            before
+        );
+        let files = std::fs::read_dir(folder.path())
+            .expect("a directory")
+            .count();
+        assert_eq!(files, 1, "{why}");
+    }
+    let (_folder, config) = machine();
+    let done = joins(&config, &[&url], "").await;
+    assert_eq!(done.code, Some(2), "{}", done.err);
+    assert!(
+        done.err.contains("every user of this machine"),
+        "{}",
+        done.err
+    );
+}
