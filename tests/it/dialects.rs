@@ -318,6 +318,39 @@ async fn a_model_alias_applies_and_the_answer_names_the_model_that_was_asked_for
 }
 
 #[tokio::test]
+async fn a_call_that_was_cut_behind_its_name_is_offered_in_no_form() {
+    for (path, ..) in ROUTES {
+        for finish in ["length", "content_filter"] {
+            for stream in [false, true] {
+                let call = json!({"id": "call_1", "type": "function",
+                    "function": {"name": "clean_up", "arguments": ""}});
+                let body = json!({"choices": [{"index": 0, "finish_reason": finish, "message":
+                    {"role": "assistant", "content": "I do.", "tool_calls": [call]}}]});
+                let answered = origin::json(200, &[("X-Service-Billed", "5")], &body.to_string());
+                let origin = Origin::start([Step::Answer(answered)]).await;
+                let bursar = Bursar::before(&origin.url()).await;
+                let mut asked: Value =
+                    serde_json::from_str(&asks(path, "clean up", stream)).expect("JSON");
+                asked["tools"] = match path {
+                    MESSAGES => json!([{"name": "clean_up", "input_schema": {"type": "object"}}]),
+                    _ => {
+                        json!([{"type": "function", "name": "clean_up", "parameters": {"type": "object"}}])
+                    }
+                };
+
+                let answer = ask(&bursar, path, &asked.to_string(), &[]).await;
+
+                assert_eq!(text_of(path, &answer), "I do.", "{path} {finish} {stream}");
+                for kind in ["tool_use", "function_call", "call_1"] {
+                    assert!(!answer.text().contains(kind), "{path}: {}", answer.text());
+                }
+                assert_eq!(bursar.entry_of(&answer).state, settled(5), "{path}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn without_translation_the_routes_are_refused_and_nothing_is_sent() {
     let origin = Origin::start([]).await;
     let bursar = Bursar::with(&origin.url(), "[models]\ntranslate = false\n").await;

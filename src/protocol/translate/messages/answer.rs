@@ -1,8 +1,8 @@
 //! The service's chat completion as a message of the dialect.
 //!
 //! Promise: the input of a call is what the service gave, byte for byte, and always an object: where the service's is
-//! none, the turn is an error and not a call with `{}`, which programs run. A call that was cut off is not offered.
-//! Reasoning is left out: the dialect wants it signed, and no signature is invented.
+//! none, the turn is an error and not a call with `{}`, which programs run. A call that was cut off is not offered, also
+//! where it was cut behind its name. Reasoning is left out: the dialect wants it signed, and no signature is invented.
 
 use std::borrow::Cow;
 
@@ -66,6 +66,8 @@ enum Finish {
     Whole,
     Length,
     Filter,
+    /// It does not say, or by a word that is not known.
+    Unknown,
 }
 
 /// The message that a chat completion says.
@@ -93,15 +95,14 @@ pub fn translate(turn: &Turn, body: &[u8], facts: AnswerFacts<'_>) -> Result<Vec
     }
     let mut calls = 0;
     for (index, call) in choice.message.tool_calls.iter().flatten().enumerate() {
-        match input(turn, call)? {
+        match input(turn, call, finish)? {
             Some(input) => {
                 begin_block(&mut content);
                 push_call(&mut content, call, &input, index, facts)?;
                 calls += 1;
             }
-            None if finish == Finish::Whole => return Err(no_object()),
-            // It was cut off.
-            None => {}
+            None if finish.is_cut() => {}
+            None => return Err(no_object()),
         }
     }
     let stop_sequence = choice.stop_reason.filter(|text| {
@@ -111,10 +112,10 @@ pub fn translate(turn: &Turn, body: &[u8], facts: AnswerFacts<'_>) -> Result<Vec
     let (reason, stop_sequence) = match finish {
         Finish::Length => ("max_tokens", None),
         Finish::Filter => ("refusal", None),
-        Finish::Whole if !refusal.is_empty() => ("refusal", None),
-        Finish::Whole if calls > 0 => ("tool_use", None),
-        Finish::Whole if stop_sequence.is_some() => ("stop_sequence", stop_sequence),
-        Finish::Whole => ("end_turn", None),
+        _ if !refusal.is_empty() => ("refusal", None),
+        _ if calls > 0 => ("tool_use", None),
+        _ if stop_sequence.is_some() => ("stop_sequence", stop_sequence),
+        Finish::Whole | Finish::Unknown => ("end_turn", None),
     };
 
     let mut out = Vec::with_capacity(body.len().saturating_add(body.len() / 8));
@@ -163,10 +164,15 @@ fn begin_block(content: &mut Vec<u8>) {
 }
 
 /// A call's input: its arguments, a JSON object. No arguments at all are an object without members for a tool that
-/// requires none: services differ in how they call such a tool. `None`: they are no object.
-fn input<'a>(turn: &Turn, call: &Call<'a>) -> Result<Option<Cow<'a, str>>, Unrendered> {
+/// requires none, if the answer says that it is whole: services differ in how they call such a tool, and one that was
+/// cut behind its name looks the same. `None`: they are no object.
+fn input<'a>(
+    turn: &Turn,
+    call: &Call<'a>,
+    finish: Finish,
+) -> Result<Option<Cow<'a, str>>, Unrendered> {
     let Some(arguments) = call.function.arguments else {
-        return Ok(without_arguments(turn, call));
+        return Ok(without_arguments(turn, call, finish));
     };
     if json::is_object(arguments) {
         return Ok(Some(arguments.get().into()));
@@ -175,15 +181,15 @@ fn input<'a>(turn: &Turn, call: &Call<'a>) -> Result<Option<Cow<'a, str>>, Unren
         return Err(no_object());
     };
     if text.trim().is_empty() {
-        return Ok(without_arguments(turn, call));
+        return Ok(without_arguments(turn, call, finish));
     }
     Ok(json::object(&text).map(|object| object.to_owned().into()))
 }
 
-fn without_arguments<'a>(turn: &Turn, call: &Call<'_>) -> Option<Cow<'a, str>> {
+fn without_arguments<'a>(turn: &Turn, call: &Call<'_>, finish: Finish) -> Option<Cow<'a, str>> {
     let name = json::text(call.function.name);
     let is_enough = name.is_some_and(|name| turn.needs_no_input(&name));
-    is_enough.then_some("{}".into())
+    (is_enough && finish == Finish::Whole).then_some("{}".into())
 }
 
 fn push_call(
@@ -211,13 +217,17 @@ fn push_call(
 // === impl Finish ===
 
 impl Finish {
-    /// What is not known counts as an end: then the answer's form says what it is.
     fn of(reason: Option<&RawValue>) -> Self {
         match reason.and_then(json::inside) {
+            Some("stop" | "tool_calls" | "function_call") => Self::Whole,
             Some("length") => Self::Length,
             Some("content_filter") => Self::Filter,
-            _ => Self::Whole,
+            _ => Self::Unknown,
         }
+    }
+
+    fn is_cut(self) -> bool {
+        matches!(self, Self::Length | Self::Filter)
     }
 }
 

@@ -17,6 +17,16 @@ use super::turn::{Phase, Reply, Turn};
 use crate::money::MicroUsd;
 use crate::protocol::translate::{AnswerFacts, Unrendered};
 
+/// How the service's answer ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Whole,
+    /// By the limit, or a filter.
+    Cut,
+    /// It does not say, or by a word that is not known.
+    Unknown,
+}
+
 /// The output while it is written.
 struct Output<'a> {
     turn: &'a Turn,
@@ -39,16 +49,13 @@ pub fn translate(turn: &Turn, body: &[u8], facts: AnswerFacts<'_>) -> Result<Vec
     let message = message.and_then(|message| Object::read(message.get()));
     let message = message.ok_or_else(|| unrendered("its choice has no message"))?;
 
-    let phase = match choice.get("finish_reason").map(RawValue::get) {
-        Some("\"length\"") => Phase::Incomplete {
-            reason: "max_output_tokens",
-        },
-        Some("\"content_filter\"") => Phase::Incomplete {
-            reason: "content_filter",
-        },
-        _ => Phase::Completed,
+    let cut_by = |reason| (End::Cut, Phase::Incomplete { reason });
+    let (end, phase) = match choice.get("finish_reason").map(RawValue::get) {
+        Some("\"length\"") => cut_by("max_output_tokens"),
+        Some("\"content_filter\"") => cut_by("content_filter"),
+        Some("\"stop\"" | "\"tool_calls\"" | "\"function_call\"") => (End::Whole, Phase::Completed),
+        _ => (End::Unknown, Phase::Completed),
     };
-    let is_whole = matches!(phase, Phase::Completed);
     let mut output = Output {
         turn,
         entry: facts.entry,
@@ -62,9 +69,9 @@ pub fn translate(turn: &Turn, body: &[u8], facts: AnswerFacts<'_>) -> Result<Vec
     };
     let logprobs = choice.get("logprobs");
     let logprobs = logprobs.and_then(|logprobs| Object::read(logprobs.get())?.get("content"));
-    output.message(&message, logprobs, is_whole, calls.is_empty())?;
+    output.message(&message, logprobs, end != End::Cut, calls.is_empty())?;
     for call in calls {
-        output.call(call, is_whole)?;
+        output.call(call, end)?;
     }
 
     let created = completion.get("created");
@@ -153,7 +160,8 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    fn call(&mut self, call: &'a RawValue, is_whole: bool) -> Result<(), Unrendered> {
+    fn call(&mut self, call: &'a RawValue, end: End) -> Result<(), Unrendered> {
+        let is_whole = end == End::Whole;
         let call = Object::read(call.get());
         let call = call.ok_or_else(|| unrendered("one of its calls is no object"))?;
         let function = call.get("function");
@@ -177,13 +185,15 @@ impl<'a> Output<'a> {
             Form::Function | Form::Search => None,
         });
         let Some(value) = value else {
-            return match is_whole {
-                // Cut short: what there is of the call is not offered.
-                false => Ok(()),
-                true => Err(unrendered(match form {
-                    Form::Custom => "the arguments of one of its calls hold no `input`",
-                    _ => "the arguments of one of its calls are no JSON object",
-                })),
+            return match (end, form) {
+                // What there is of the call is not offered.
+                (End::Cut, _) => Ok(()),
+                (_, Form::Custom) => Err(unrendered(
+                    "the arguments of one of its calls hold no `input`",
+                )),
+                _ => Err(unrendered(
+                    "the arguments of one of its calls are no JSON object",
+                )),
             };
         };
 
@@ -231,8 +241,8 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Arguments that can be acted on: one JSON object, or no text at all, as services send where a function takes
-/// nothing.
+/// Arguments that can be acted on: one JSON object, or, of an answer that says that it is whole, no text at all, as
+/// services send where a function takes nothing.
 fn is_complete(arguments: Text<'_>, is_whole: bool) -> bool {
     if arguments.is_empty() {
         return is_whole;

@@ -202,6 +202,18 @@ fn blocks_are_what_was_said_and_nothing_is_made_up() {
             json!([text("a")]),
         ),
         (
+            "a call that the limit cut off behind its name, of a tool that requires nothing",
+            json!({"content": "a", "tool_calls": calls(&[("i", "now", ""), ("j", "now", " ")])}),
+            "length",
+            json!([text("a")]),
+        ),
+        (
+            "the same without a member for its arguments",
+            json!({"content": "a", "tool_calls": silent}),
+            "content_filter",
+            json!([text("a")]),
+        ),
+        (
             "a call that a filter cut off",
             json!({"content": "a", "tool_calls": calls(&[("i", "t", "{\"a")])}),
             "content_filter",
@@ -230,6 +242,17 @@ fn a_turn_that_cannot_be_rendered_is_an_error_and_never_an_empty_input() {
         ("null", called("null")),
         ("words", called("ls -l")),
         ("two objects", called("{}{}")),
+        (
+            "no arguments where the end is not known",
+            completion(
+                json!({"content": "a", "tool_calls": calls(&[("i", "now", "")])}),
+                "novel",
+            ),
+        ),
+        (
+            "no arguments where no end is said",
+            json!({"choices": [{"message": {"tool_calls": calls(&[("i", "now", "")])}}]}),
+        ),
         (
             "a number for arguments",
             completion(

@@ -193,6 +193,18 @@ const UNRENDERED: &[(&str, &str)] = &[
         r#"{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"apply_patch","arguments":"{\"patch\":\"x\"}"}}]}}]}"#,
     ),
     (
+        "no arguments where no end is said: the call may have been cut behind its name",
+        r#"{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":""}}]}}]}"#,
+    ),
+    (
+        "no arguments where the end is not known",
+        r#"{"choices":[{"finish_reason":"novel","message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":""}}]}}]}"#,
+    ),
+    (
+        "a custom tool's text that was not wrapped, where the end is not known",
+        r#"{"choices":[{"finish_reason":"novel","message":{"tool_calls":[{"id":"a","function":{"name":"apply_patch","arguments":"*** Begin"}}]}}]}"#,
+    ),
+    (
         "a custom tool's text that breaks off",
         r#"{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"apply_patch","arguments":" {\"input\":\"x"}}]}}]}"#,
     ),
