@@ -2,9 +2,11 @@
 //!
 //! Promise: the input of a call is what the service gave, byte for byte, and always an object: where the service's is
 //! none, the turn is an error and not a call with `{}`, which programs run. A call that was cut off is not offered, also
-//! where it was cut behind its name. Reasoning is left out: the dialect wants it signed, and no signature is invented.
+//! where it was cut behind its name. Each call of a turn has an id of its own.
+//! Reasoning is left out: the dialect wants it signed, and no signature is invented.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -93,13 +95,18 @@ pub fn translate(turn: &Turn, body: &[u8], facts: AnswerFacts<'_>) -> Result<Vec
             );
         }
     }
-    let mut calls = 0;
+    let mut ids = HashSet::new();
     for (index, call) in choice.message.tool_calls.iter().flatten().enumerate() {
         match input(turn, call, finish)? {
             Some(input) => {
                 begin_block(&mut content);
-                push_call(&mut content, call, &input, index, facts)?;
-                calls += 1;
+                let own = || format!("toolu_{}_{index}", facts.entry);
+                let id = call.id.and_then(json::text).filter(|id| !id.is_empty());
+                let id = id.map(|id| tool_id::shown(&id));
+                // Programs find a call's result by its id.
+                let id = id.filter(|id| !ids.contains(id)).unwrap_or_else(own);
+                push_call(&mut content, call, &input, &id)?;
+                ids.insert(id);
             }
             None if finish.is_cut() => {}
             None => return Err(no_object()),
@@ -113,7 +120,7 @@ pub fn translate(turn: &Turn, body: &[u8], facts: AnswerFacts<'_>) -> Result<Vec
         Finish::Length => ("max_tokens", None),
         Finish::Filter => ("refusal", None),
         _ if !refusal.is_empty() => ("refusal", None),
-        _ if calls > 0 => ("tool_use", None),
+        _ if !ids.is_empty() => ("tool_use", None),
         _ if stop_sequence.is_some() => ("stop_sequence", stop_sequence),
         Finish::Whole | Finish::Unknown => ("end_turn", None),
     };
@@ -196,19 +203,13 @@ fn push_call(
     content: &mut Vec<u8>,
     call: &Call<'_>,
     input: &str,
-    index: usize,
-    facts: AnswerFacts<'_>,
+    id: &str,
 ) -> Result<(), Unrendered> {
     let name = json::inside(call.function.name).filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| Unrendered::new("The service calls a tool without a name."))?;
-    let id = call.id.and_then(json::text).filter(|id| !id.is_empty());
-    let id = match id {
-        Some(id) => tool_id::shown(&id),
-        None => format!("toolu_{}_{index}", facts.entry),
-    };
     json::push(
         content,
-        &["{\"type\":\"tool_use\",\"id\":\"", &id, "\",\"name\":\""],
+        &["{\"type\":\"tool_use\",\"id\":\"", id, "\",\"name\":\""],
     );
     json::push(content, &[name, "\",\"input\":", input, "}"]);
     Ok(())

@@ -214,6 +214,20 @@ fn blocks_are_what_was_said_and_nothing_is_made_up() {
             json!([text("a")]),
         ),
         (
+            "two calls of one id",
+            json!({"tool_calls": calls(&[("i", "t", "{}"), ("i", "t", r#"{"a":1}"#), ("j", "t", "{}")])}),
+            "tool_calls",
+            json!([
+                used("i", "t", json!({})),
+                used(
+                    "toolu_0192f0c1a2b3747d8e9f001122334455_1",
+                    "t",
+                    json!({"a": 1})
+                ),
+                used("j", "t", json!({})),
+            ]),
+        ),
+        (
             "a call that a filter cut off",
             json!({"content": "a", "tool_calls": calls(&[("i", "t", "{\"a")])}),
             "content_filter",
