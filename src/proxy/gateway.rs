@@ -247,7 +247,7 @@ impl Gateway {
         written.await
     }
 
-    /// What an app was given under this id, of a response or of an item.
+    /// What an app was given under this id, of a response or of an item. It is kept for longer then.
     pub(super) fn given_earlier(&self, app: &App, id: &str) -> Option<Arc<[Item]>> {
         let now = self.clock.monotonic();
         self.given_out.lock().memory.find(&owner(app), id, now)

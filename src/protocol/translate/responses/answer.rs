@@ -91,15 +91,14 @@ pub fn translate(turn: &Turn, body: &[u8], facts: AnswerFacts<'_>) -> Result<Vec
 
 /// What a document of [`translate`] leaves to be referred to. `None`: the app asked not to store it.
 pub fn given(turn: &Turn, document: &[u8]) -> Option<Given> {
-    let input = turn.conversation()?.to_vec();
+    let mut conversation = turn.conversation()?.to_vec();
     let document = Object::read(std::str::from_utf8(document).ok()?)?;
     let id = document.get("id").and_then(Text::of)?.unescaped()?;
-    let mut outputs = Vec::new();
     for item in array(document.get("output")?)? {
         let name = Object::read(item.get())?.get("id").and_then(Text::of)?;
-        outputs.push((name.unescaped()?.into_owned(), Item::new(item.get())));
+        conversation.push(Item::known_as(name.unescaped()?, item.get()));
     }
-    Some(Given::new(id.into_owned(), input, outputs))
+    Some(Given::new(id.into_owned(), conversation))
 }
 
 // === impl Output ===

@@ -1,17 +1,22 @@
 //! What was given out, so that a later request may refer to it: `previous_response_id` means a whole conversation,
 //! `item_reference` one item of an answer. The Vercel SDK sends references from its second turn on.
 //!
-//! Promise: in memory alone, so a restart forgets; bounded by bytes and age for each app, the eldest answer
-//! goes first and whole; no app finds what another was given. No I/O and no clock: the time is handed in.
+//! Promise: in memory alone, so a restart forgets; bounded by bytes for each app and by an hour without use; what was
+//! not used for longest goes first, and no conversation drives an item of its app out; no app finds what another was
+//! given. No I/O and no clock: the time is handed in.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// One item of a conversation, as JSON. Clones share it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Item(Arc<str>);
+pub struct Item {
+    json: Arc<str>,
+    /// Of one that was given out: what it is referred to by.
+    id: Option<Arc<str>>,
+}
 
 /// What one answer leaves to be referred to.
 #[derive(Debug)]
@@ -19,81 +24,105 @@ pub struct Given {
     response_id: String,
     /// All input and output up to here.
     conversation: Arc<[Item]>,
-    /// The answer's own items.
-    outputs: Vec<(String, Item)>,
 }
 
-/// The bounds of one app's memory.
+/// The bounds of the memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// As [`Given::bytes`] counts them.
-    pub bytes: usize,
+    /// Of one app's conversations, as [`Given::bytes`] counts them.
+    pub conversations: usize,
+    /// Of one app's items.
+    pub items: usize,
     /// Of all apps together.
     pub of_all: usize,
+    /// Since the last use.
     pub age: Duration,
 }
 
-/// The answers of all apps that may be referred to.
+/// What all apps may refer to.
 #[derive(Debug)]
 pub struct Memory {
     bounds: Bounds,
-    apps: HashMap<String, Answers>,
+    apps: HashMap<String, GivenOut>,
 }
 
-/// Those of one app, the eldest first.
+/// What one app was given. Conversations and items have bounds of their own: a conversation with images is a
+/// thousand times as large as what a reference to one of its items needs.
 #[derive(Debug, Default)]
-struct Answers {
-    kept: VecDeque<Kept>,
-    by_id: HashMap<String, Known>,
+struct GivenOut {
+    /// By the answer's id.
+    conversations: Shelf,
+    items: Shelf,
+}
+
+/// What is kept within one bound, in the order of its last use.
+#[derive(Debug, Default)]
+struct Shelf {
+    by_id: HashMap<Arc<str>, Kept>,
+    by_use: BTreeMap<LastUse, Arc<str>>,
+    uses: u64,
     bytes: usize,
 }
 
 #[derive(Debug)]
 struct Kept {
-    ids: Vec<String>,
-    bytes: usize,
-    since: Duration,
-}
-
-#[derive(Debug)]
-struct Known {
     items: Arc<[Item]>,
-    since: Duration,
+    bytes: usize,
+    last_use: LastUse,
 }
 
-/// What an item costs beside its text: the pointers to it and its place in the tables.
+/// When, and which of the uses it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct LastUse(Duration, u64);
+
+/// What an item costs beside its text.
 const ITEM_OVERHEAD: usize = 128;
+
+/// What a place in the tables costs beside its id.
+const PLACE_OVERHEAD: usize = 256;
 
 // === impl Item ===
 
 impl Item {
     pub fn new(json: impl Into<Arc<str>>) -> Self {
-        Self(json.into())
+        Self {
+            json: json.into(),
+            id: None,
+        }
+    }
+
+    /// One that is given out under this id.
+    pub fn known_as(id: impl Into<Arc<str>>, json: impl Into<Arc<str>>) -> Self {
+        Self {
+            id: Some(id.into()),
+            ..Self::new(json)
+        }
     }
 
     pub fn json(&self) -> &str {
-        &self.0
+        &self.json
+    }
+
+    fn bytes(&self) -> usize {
+        self.json.len() + ITEM_OVERHEAD
     }
 }
 
 impl fmt::Debug for Item {
     /// A conversation is in no log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Item({} B)", self.0.len())
+        write!(f, "Item({} B)", self.json.len())
     }
 }
 
 // === impl Given ===
 
 impl Given {
-    pub fn new(response_id: String, input: Vec<Item>, outputs: Vec<(String, Item)>) -> Self {
-        let all = input
-            .into_iter()
-            .chain(outputs.iter().map(|(_, item)| item.clone()));
+    /// `conversation`: all input and output up to here.
+    pub fn new(response_id: String, conversation: Vec<Item>) -> Self {
         Self {
             response_id,
-            conversation: all.collect(),
-            outputs,
+            conversation: conversation.into(),
         }
     }
 
@@ -101,26 +130,21 @@ impl Given {
         &self.response_id
     }
 
-    /// What it counts for. Items that several answers share count for each of them, so the sum is never too low.
+    /// What the conversation counts for. Items that several of them share count in each, so the sum is never too low.
     pub fn bytes(&self) -> usize {
-        let item = |item: &Item| item.0.len() + ITEM_OVERHEAD;
-        let conversation: usize = self.conversation.iter().map(item).sum();
-        let outputs: usize = self
-            .outputs
-            .iter()
-            .map(|(id, _)| id.len() + ITEM_OVERHEAD)
-            .sum();
-        self.response_id.len() + conversation + outputs
+        let items: usize = self.conversation.iter().map(Item::bytes).sum();
+        self.response_id.len() + PLACE_OVERHEAD + items
     }
 }
 
 // === impl Bounds ===
 
 impl Default for Bounds {
-    /// 64 MiB, 256 MiB of all apps, and an hour.
+    /// 64 MiB, a quarter of it for items, 256 MiB of all apps, and an hour.
     fn default() -> Self {
         Self {
-            bytes: 64 * 1024 * 1024,
+            conversations: 48 * 1024 * 1024,
+            items: 16 * 1024 * 1024,
             of_all: 256 * 1024 * 1024,
             age: Duration::from_secs(60 * 60),
         }
@@ -137,93 +161,142 @@ impl Memory {
         }
     }
 
-    /// Keeps what an app was given at `now`, a monotonic time. An answer larger than the bound is not kept; one
-    /// that is kept already stays as it is.
+    /// Keeps what an app was given at `now`, a monotonic time: the conversation up to there, and each item in it that
+    /// was given out. What is larger than its bound is not kept.
     pub fn keep(&mut self, app: &str, given: Given, now: Duration) {
-        let bytes = given.bytes();
-        if bytes > self.bounds.bytes {
-            return;
-        }
         let bounds = self.bounds;
-        let answers = match self.apps.get_mut(app) {
-            Some(answers) => answers,
+        let of_app = match self.apps.get_mut(app) {
+            Some(of_app) => of_app,
             None => self.apps.entry(app.to_owned()).or_default(),
         };
-        answers.expire(bounds.age, now);
-        if answers.by_id.contains_key(&given.response_id) {
-            return;
+        of_app.expire(bounds.age, now);
+        for item in given.conversation.iter() {
+            let Some(id) = &item.id else { continue };
+            let bytes = id.len() + PLACE_OVERHEAD + item.bytes();
+            let items = || -> Arc<[Item]> { Arc::from([item.clone()]) };
+            of_app.items.keep(id, items, bytes, bounds.items, now);
         }
-        while answers.bytes.saturating_add(bytes) > bounds.bytes && answers.forget_eldest() {}
-        answers.keep(given, bytes, now);
-        while self.bytes() > self.bounds.of_all && self.forget_eldest_of_all() {}
+        let bytes = given.bytes();
+        let id: Arc<str> = Arc::from(given.response_id);
+        let whole = || given.conversation;
+        of_app
+            .conversations
+            .keep(&id, whole, bytes, bounds.conversations, now);
+        while self.bytes() > bounds.of_all && self.forget_eldest_of_all() {}
     }
 
-    /// The eldest answer of all apps.
     fn forget_eldest_of_all(&mut self) -> bool {
-        let eldest = self.apps.values_mut().min_by_key(|answers| {
-            let first = answers.kept.front();
-            first.map_or(Duration::MAX, |kept| kept.since)
-        });
-        eldest.is_some_and(Answers::forget_eldest)
+        let shelves = self.apps.values_mut();
+        let shelves = shelves.flat_map(|of_app| [&mut of_app.conversations, &mut of_app.items]);
+        let eldest = shelves
+            .filter_map(|shelf| Some((shelf.eldest()?, shelf)))
+            .min_by_key(|(last_use, _)| last_use.0);
+        eldest.is_some_and(|(_, shelf)| shelf.forget_eldest())
     }
 
     pub fn is_empty(&self) -> bool {
-        self.apps.values().all(|answers| answers.kept.is_empty())
+        self.apps.values().all(GivenOut::is_empty)
     }
 
-    /// What an id of an answer or of an item stands for, if that app was given it within the last hour.
-    pub fn find(&self, app: &str, id: &str, now: Duration) -> Option<Arc<[Item]>> {
-        let known = self.apps.get(app)?.by_id.get(id)?;
-        let is_young = now.saturating_sub(known.since) < self.bounds.age;
-        is_young.then(|| Arc::clone(&known.items))
+    /// What an id of an answer or of an item stands for, if that app was given it, or has used it, within the last
+    /// hour. This is a use.
+    pub fn find(&mut self, app: &str, id: &str, now: Duration) -> Option<Arc<[Item]>> {
+        let age = self.bounds.age;
+        let of_app = self.apps.get_mut(app)?;
+        of_app.expire(age, now);
+        let found = of_app.conversations.find(id, now);
+        found.or_else(|| of_app.items.find(id, now))
     }
 
     /// Frees what is too old, of apps that ask no more as well.
     pub fn expire(&mut self, now: Duration) {
         let age = self.bounds.age;
-        self.apps.retain(|_, answers| {
-            answers.expire(age, now);
-            !answers.kept.is_empty()
+        self.apps.retain(|_, of_app| {
+            of_app.expire(age, now);
+            !of_app.is_empty()
         });
     }
 
     /// What all apps hold together, in bytes.
     pub fn bytes(&self) -> usize {
-        self.apps.values().map(|answers| answers.bytes).sum()
+        let of_app = |of_app: &GivenOut| of_app.conversations.bytes + of_app.items.bytes;
+        self.apps.values().map(of_app).sum()
     }
 }
 
-// === impl Answers ===
+// === impl GivenOut ===
 
-impl Answers {
-    fn keep(&mut self, given: Given, bytes: usize, since: Duration) {
-        let mut ids = Vec::with_capacity(given.outputs.len() + 1);
-        let whole = (given.response_id, given.conversation);
-        let single = given.outputs.into_iter();
-        let single = single.map(|(id, item)| (id, Arc::from([item])));
-        for (id, items) in std::iter::once(whole).chain(single) {
-            self.by_id.insert(id.clone(), Known { items, since });
-            ids.push(id);
+impl GivenOut {
+    fn expire(&mut self, age: Duration, now: Duration) {
+        self.conversations.expire(age, now);
+        self.items.expire(age, now);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.conversations.by_id.is_empty() && self.items.by_id.is_empty()
+    }
+}
+
+// === impl Shelf ===
+
+impl Shelf {
+    /// What is kept already stays as it is, and is used.
+    fn keep(
+        &mut self,
+        id: &Arc<str>,
+        items: impl FnOnce() -> Arc<[Item]>,
+        bytes: usize,
+        bytes_max: usize,
+        now: Duration,
+    ) {
+        if bytes > bytes_max || self.find(id, now).is_some() {
+            return;
         }
-        self.kept.push_back(Kept { ids, bytes, since });
+        while self.bytes.saturating_add(bytes) > bytes_max && self.forget_eldest() {}
+        let last_use = self.next_use(now);
+        let kept = Kept {
+            items: items(),
+            bytes,
+            last_use,
+        };
+        self.by_use.insert(last_use, Arc::clone(id));
+        self.by_id.insert(Arc::clone(id), kept);
         self.bytes += bytes;
     }
 
+    fn find(&mut self, id: &str, now: Duration) -> Option<Arc<[Item]>> {
+        let last_use = self.next_use(now);
+        let kept = self.by_id.get_mut(id)?;
+        if let Some(id) = self.by_use.remove(&kept.last_use) {
+            self.by_use.insert(last_use, id);
+        }
+        kept.last_use = last_use;
+        Some(Arc::clone(&kept.items))
+    }
+
+    fn next_use(&mut self, now: Duration) -> LastUse {
+        self.uses += 1;
+        LastUse(now, self.uses)
+    }
+
+    fn eldest(&self) -> Option<LastUse> {
+        self.by_use.first_key_value().map(|(last_use, _)| *last_use)
+    }
+
     fn expire(&mut self, age: Duration, now: Duration) {
-        let is_old = |kept: &Kept| now.saturating_sub(kept.since) >= age;
-        while self.kept.front().is_some_and(is_old) {
+        let is_old = |LastUse(at, _)| now.saturating_sub(at) >= age;
+        while self.eldest().is_some_and(is_old) {
             self.forget_eldest();
         }
     }
 
     fn forget_eldest(&mut self) -> bool {
-        let Some(eldest) = self.kept.pop_front() else {
+        let Some((_, id)) = self.by_use.pop_first() else {
             return false;
         };
-        for id in &eldest.ids {
-            self.by_id.remove(id);
+        if let Some(kept) = self.by_id.remove(&id) {
+            self.bytes = self.bytes.saturating_sub(kept.bytes);
         }
-        self.bytes = self.bytes.saturating_sub(eldest.bytes);
         true
     }
 }

@@ -81,7 +81,7 @@ const READ: [&str; 24] = [
 const LOGPROBS: &str = "message.output_text.logprobs";
 
 /// The remedy where something earlier is not known.
-const SEND_ALL: &str = "It is not kept here: answers stay for an hour, within 64 MiB and until a restart. \
+const SEND_ALL: &str = "It is not kept here: answers stay for an hour without use, within 64 MiB and until a restart. \
      Set store: false and send all items of the conversation.";
 
 /// Translates a request.

@@ -1,5 +1,6 @@
 //! Answers, clause by clause: the output items, the status, what the document repeats, and what is not rendered.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -445,15 +446,12 @@ fn the_same_answer_gives_the_same_bytes() {
 
 #[test]
 fn a_second_turn_may_refer_to_the_first_by_answer_or_by_item() {
-    let mut memory = Memory::new(Bounds::default());
+    let memory = RefCell::new(Memory::new(Bounds::default()));
     let first = turn(r#"{"input":[{"role":"user","content":"My name is Alice."}]}"#);
     let body = completion("stop", r#"{"content":"Hello Alice!"}"#);
     let document = translate(&first, body.as_bytes(), facts()).expect("a document");
-    memory.keep(
-        "app",
-        given(&first, &document).expect("kept"),
-        Duration::ZERO,
-    );
+    let kept = given(&first, &document).expect("kept");
+    memory.borrow_mut().keep("app", kept, Duration::ZERO);
 
     let by_answer = format!(r#"{{"previous_response_id":"resp_{ENTRY}","input":"Which?"}}"#);
     let by_item = format!(
@@ -461,7 +459,7 @@ fn a_second_turn_may_refer_to_the_first_by_answer_or_by_item() {
             {{"role":"user","content":"Which?"}}]}}"#
     );
     for body in [by_answer, by_item] {
-        let found = |id: &str| memory.find("app", id, Duration::ZERO);
+        let found = |id: &str| memory.borrow_mut().find("app", id, Duration::ZERO);
         let second = request::translate(body.as_bytes(), &found).expect("a request");
         let messages = json!([
             {"role": "user", "content": "My name is Alice."},
