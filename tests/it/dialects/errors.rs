@@ -52,6 +52,20 @@ async fn what_cannot_be_translated_is_refused_by_name_and_nothing_is_sent_or_bil
                 {"role": "user", "content": "x"}, {"role": "assistant", "content": "{"}]}),
             "messages",
         ),
+        (
+            MESSAGES,
+            message(json!([{"type": "tool_result", "tool_use_id": "a", "content": "r"}])),
+            "messages[0].content[0].tool_use_id",
+        ),
+        (
+            MESSAGES,
+            json!({"model": "auto", "max_tokens": 9, "messages": [
+                {"role": "user", "content": "x"},
+                {"role": "assistant", "content":
+                    [{"type": "tool_use", "id": "a", "name": "t", "input": {}}]},
+                {"role": "user", "content": "go on"}]}),
+            "messages[1].content[0]",
+        ),
     ];
     for (path, body, param) in rows {
         let answer = ask(&bursar, path, &body.to_string(), &[]).await;
@@ -61,10 +75,8 @@ async fn what_cannot_be_translated_is_refused_by_name_and_nothing_is_sent_or_bil
         let (message, code) = error_of(path, &document);
         assert_eq!(code, "untranslatable", "{document}");
         assert!(message.len() > 10, "{document}");
-        if path == RESPONSES {
-            let said = document["error"]["param"].as_str().unwrap_or_default();
-            assert!(said.starts_with(param), "{document}");
-        }
+        let said = document["error"]["param"].as_str().unwrap_or_default();
+        assert!(said.starts_with(param), "{document}");
     }
     assert!(origin.received().is_empty());
     assert!(bursar.entries().is_empty());

@@ -3,6 +3,7 @@
 //! Promise: as [`super`] has it. The members stand in one order whatever order the app has, so equal requests are equal
 //! bytes. Whatever the app asks, the service is asked for a whole answer.
 
+mod calls;
 mod content;
 mod conversation;
 mod tools;

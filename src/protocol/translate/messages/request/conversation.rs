@@ -1,7 +1,8 @@
 //! The system prompt and the messages.
 //!
-//! Promise: results of tools stand directly behind the turn that called them, before anything else the user says. Of an
-//! assistant's turn its texts and its calls are kept; thinking and what Anthropic's own tools did is left out and counted.
+//! Promise: results of tools stand directly behind the turn that called them, before anything else that is said; none is
+//! missing, and none is too many ([`Calls`]). Of an assistant's turn its texts and its calls are kept; thinking and what
+//! Anthropic's own tools did is left out and counted.
 
 use std::borrow::Cow;
 
@@ -10,6 +11,7 @@ use serde_json::value::RawValue;
 use super::super::json;
 use super::super::members::{self, Members, Place};
 use super::super::tool_id;
+use super::calls::Calls;
 use super::content::{self, Content, Part, Texts};
 use super::tools::Tools;
 use crate::protocol::translate::{Dropped, Untranslatable};
@@ -37,6 +39,24 @@ enum Role {
 struct Message<'a> {
     role: Role,
     members: Members<'a>,
+}
+
+/// The conversation while it is written.
+struct Conversation<'a, 'o> {
+    out: &'o mut Vec<u8>,
+    /// What the assistant said last: several of its messages in a row are one.
+    turn: Option<AssistantTurn<'a>>,
+    /// The calls of its last turn.
+    calls: Calls,
+    /// What was said before all of them have their results.
+    behind_results: Vec<u8>,
+}
+
+#[derive(Default)]
+struct AssistantTurn<'a> {
+    texts: Texts<'a>,
+    /// As the chat form has them.
+    calls: Vec<u8>,
 }
 
 /// The texts of the system prompt, without Claude Code's attribution line.
@@ -106,17 +126,18 @@ pub fn push_messages(
         }
         Some(_) => {}
     }
+    let mut conversation = Conversation::new(out);
     for (index, Message { role, mut members }) in messages.into_iter().enumerate() {
         let place = place.element(index);
         let inside = place.member("content");
         match role {
             Role::User => {
                 let said = members.required("content", &place)?;
-                push_user(out, said, &inside, dropped)?;
+                conversation.user(said, &inside, dropped)?;
             }
             Role::Assistant => {
                 let said = members.required("content", &place)?;
-                push_assistant(out, said, &inside, dropped)?;
+                conversation.assistant(said, &inside, dropped)?;
             }
             Role::System => {
                 let until_next = members.take("clear_at").and_then(json::text);
@@ -126,14 +147,14 @@ pub fn push_messages(
                 if let Some(said) = members.take("content") {
                     let texts = read_system(said, &inside, tools, dropped)?;
                     if !is_over {
-                        push_system(out, &texts);
+                        push_system(conversation.others(), &texts);
                     }
                 }
             }
         }
         members.leave_out(dropped);
     }
-    Ok(())
+    conversation.end()
 }
 
 /// The texts of a system message in mid-conversation; what it says of the tools, it does to `tools`.
@@ -178,11 +199,16 @@ fn read_message<'a>(
     Ok(Message { role, members })
 }
 
-/// Begins a message: all but its content.
-fn begin(out: &mut Vec<u8>, role: &str) {
+/// Between two messages.
+fn separate(out: &mut Vec<u8>) {
     if out.last() == Some(&b'}') {
         out.push(b',');
     }
+}
+
+/// Begins a message: all but its content.
+fn begin(out: &mut Vec<u8>, role: &str) {
+    separate(out);
     json::push(out, &["{\"role\":\"", role, "\",\"content\":"]);
 }
 
@@ -197,32 +223,162 @@ fn blocks<'a>(
     Ok(blocks.into_iter().enumerate())
 }
 
-/// The user's turn: first the results of tools, each a message of its own, then what the user says.
-fn push_user(
-    out: &mut Vec<u8>,
-    said: &RawValue,
-    place: &Place<'_>,
-    dropped: &mut Dropped,
-) -> Result<(), Untranslatable> {
-    // Images of results, then the user's own parts.
-    let mut images = Vec::new();
-    let mut parts = Vec::new();
-    match content::content(said, place)? {
-        Content::Text(text) => parts.push(Part::Text(vec![text.into()])),
-        Content::Blocks(list) => {
-            for (index, block) in blocks(list, place)? {
-                let place = place.element(index);
-                let mut block = Members::read(block, &place)?;
-                match block.kind().as_str() {
-                    "tool_result" => push_result(out, block, &place, dropped, &mut images)?,
-                    kind => content::read_block(kind, block, &place, dropped, &mut parts)?,
+// === impl Conversation ===
+
+impl<'a, 'o> Conversation<'a, 'o> {
+    fn new(out: &'o mut Vec<u8>) -> Self {
+        Self {
+            out,
+            turn: None,
+            calls: Calls::default(),
+            behind_results: Vec::new(),
+        }
+    }
+
+    /// Where what is no result of a tool goes: behind the results, as long as one is missing.
+    fn others(&mut self) -> &mut Vec<u8> {
+        self.end_turn();
+        if !self.calls.are_answered() {
+            return &mut self.behind_results;
+        }
+        self.push_behind_results();
+        self.out
+    }
+
+    fn push_behind_results(&mut self) {
+        if !self.behind_results.is_empty() {
+            separate(self.out);
+            self.out.append(&mut self.behind_results);
+        }
+    }
+
+    /// What the user says: first the results of tools, each a message of its own, then the rest.
+    fn user(
+        &mut self,
+        said: &RawValue,
+        place: &Place<'_>,
+        dropped: &mut Dropped,
+    ) -> Result<(), Untranslatable> {
+        self.end_turn();
+        // Images of results, then the user's own parts.
+        let mut images = Vec::new();
+        let mut parts = Vec::new();
+        match content::content(said, place)? {
+            Content::Text(text) => parts.push(Part::Text(vec![text.into()])),
+            Content::Blocks(list) => {
+                for (index, block) in blocks(list, place)? {
+                    let place = place.element(index);
+                    let mut block = Members::read(block, &place)?;
+                    match block.kind().as_str() {
+                        "tool_result" => self.result(block, &place, dropped, &mut images)?,
+                        kind => content::read_block(kind, block, &place, dropped, &mut parts)?,
+                    }
                 }
             }
         }
+        images.append(&mut parts);
+        push_user(self.others(), &images);
+        Ok(())
     }
-    images.append(&mut parts);
-    match images.as_slice() {
-        [] => return Ok(()),
+
+    fn result<'b>(
+        &mut self,
+        mut result: Members<'b>,
+        place: &Place<'_>,
+        dropped: &mut Dropped,
+        images: &mut Vec<Part<'b>>,
+    ) -> Result<(), Untranslatable> {
+        let id = result.required("tool_use_id", place)?;
+        let spelled = members::spelled(id, &place.member("tool_use_id"))?;
+        self.calls.answer(id, place)?;
+        push_result(
+            self.out,
+            result,
+            &service_id(spelled),
+            place,
+            dropped,
+            images,
+        )
+    }
+
+    /// The assistant's turn: its texts are one, its calls stand in their order.
+    fn assistant(
+        &mut self,
+        said: &'a RawValue,
+        place: &Place<'_>,
+        dropped: &mut Dropped,
+    ) -> Result<(), Untranslatable> {
+        if self.turn.is_none() {
+            self.calls.end()?;
+            self.push_behind_results();
+        }
+        let turn = self.turn.get_or_insert_default();
+        let list = match content::content(said, place)? {
+            Content::Text(text) => {
+                turn.texts.push(text.into());
+                return Ok(());
+            }
+            Content::Blocks(list) => list,
+        };
+        for (index, block) in blocks(list, place)? {
+            let place = place.element(index);
+            let mut block = Members::read(block, &place)?;
+            match block.kind().as_str() {
+                "text" => turn
+                    .texts
+                    .push(content::read_text("text", block, &place, dropped)?),
+                "tool_use" => {
+                    let id = block.required("id", &place)?;
+                    push_call(&mut turn.calls, id, block, &place, dropped)?;
+                    self.calls.add(id, &place)?;
+                }
+                // Signed by another model, for its own eyes.
+                "thinking" | "redacted_thinking" => dropped.add("content.thinking"),
+                "server_tool_use" | "mcp_tool_use" => dropped.add("content.server_tool_use"),
+                "fallback" => dropped.add("content.fallback"),
+                kind if kind.ends_with("_tool_result") => {
+                    dropped.add("content.server_tool_result");
+                }
+                _ => return Err(content::unknown_kind(&place)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the assistant's turn, if something of it is left.
+    fn end_turn(&mut self) {
+        let Some(mut turn) = self.turn.take() else {
+            return;
+        };
+        turn.texts.retain(|text| !text.is_empty());
+        if turn.texts.is_empty() && turn.calls.is_empty() {
+            return;
+        }
+        begin(self.out, "assistant");
+        match turn.texts.is_empty() {
+            true => json::push(self.out, &["null"]),
+            false => json::push_joined(self.out, &turn.texts),
+        }
+        if !turn.calls.is_empty() {
+            json::push(self.out, &[",\"tool_calls\":["]);
+            self.out.append(&mut turn.calls);
+            self.out.push(b']');
+        }
+        self.out.push(b'}');
+    }
+
+    fn end(mut self) -> Result<(), Untranslatable> {
+        self.end_turn();
+        self.calls.end()?;
+        self.push_behind_results();
+        Ok(())
+    }
+}
+
+/// Writes the user's message, unless it says nothing.
+fn push_user(out: &mut Vec<u8>, parts: &[Part<'_>]) {
+    match parts {
+        [] => return,
         [Part::Text(texts)] => {
             begin(out, "user");
             json::push_joined(out, texts);
@@ -239,18 +395,17 @@ fn push_user(
         }
     }
     out.push(b'}');
-    Ok(())
 }
 
 /// Writes the result of a tool; its images are for the user's message.
 fn push_result<'a>(
     out: &mut Vec<u8>,
     mut result: Members<'a>,
+    call: &str,
     place: &Place<'_>,
     dropped: &mut Dropped,
     images: &mut Vec<Part<'a>>,
 ) -> Result<(), Untranslatable> {
-    let call = service_id(result.required_string("tool_use_id", place)?);
     let mut texts: Texts<'_> = Vec::new();
     if let Some(failed) = result.take("is_error")
         && members::flag(failed, &place.member("is_error"))?
@@ -287,7 +442,7 @@ fn push_result<'a>(
     }
     begin(out, "tool");
     json::push_joined(out, &texts);
-    json::push(out, &[",\"tool_call_id\":\"", &call, "\"}"]);
+    json::push(out, &[",\"tool_call_id\":\"", call, "\"}"]);
     Ok(())
 }
 
@@ -299,66 +454,15 @@ fn service_id(id: &str) -> Cow<'_, str> {
     }
 }
 
-/// The assistant's turn: its texts are one, its calls stand in their order. Nothing is written where nothing is left.
-fn push_assistant(
-    out: &mut Vec<u8>,
-    said: &RawValue,
-    place: &Place<'_>,
-    dropped: &mut Dropped,
-) -> Result<(), Untranslatable> {
-    let mut parts = Vec::new();
-    let mut calls = Vec::new();
-    match content::content(said, place)? {
-        Content::Text(text) => parts.push(Part::Text(vec![text.into()])),
-        Content::Blocks(list) => {
-            for (index, block) in blocks(list, place)? {
-                let place = place.element(index);
-                let mut block = Members::read(block, &place)?;
-                match block.kind().as_str() {
-                    "text" => content::read_block("text", block, &place, dropped, &mut parts)?,
-                    "tool_use" => push_call(&mut calls, block, &place, dropped)?,
-                    // Signed by another model, for its own eyes.
-                    "thinking" | "redacted_thinking" => dropped.add("content.thinking"),
-                    "server_tool_use" | "mcp_tool_use" => dropped.add("content.server_tool_use"),
-                    "fallback" => dropped.add("content.fallback"),
-                    kind if kind.ends_with("_tool_result") => {
-                        dropped.add("content.server_tool_result");
-                    }
-                    _ => return Err(content::unknown_kind(&place)),
-                }
-            }
-        }
-    }
-    let texts = parts.into_iter().flat_map(|part| match part {
-        Part::Text(texts) => texts,
-        Part::Image(_) => Vec::new(),
-    });
-    let texts: Texts<'_> = texts.filter(|text| !text.is_empty()).collect();
-    if texts.is_empty() && calls.is_empty() {
-        return Ok(());
-    }
-    begin(out, "assistant");
-    match texts.is_empty() {
-        true => json::push(out, &["null"]),
-        false => json::push_joined(out, &texts),
-    }
-    if !calls.is_empty() {
-        json::push(out, &[",\"tool_calls\":["]);
-        out.append(&mut calls);
-        out.push(b']');
-    }
-    out.push(b'}');
-    Ok(())
-}
-
 /// Writes a call of a tool behind those before it.
 fn push_call(
     calls: &mut Vec<u8>,
+    id: &RawValue,
     mut call: Members<'_>,
     place: &Place<'_>,
     dropped: &mut Dropped,
 ) -> Result<(), Untranslatable> {
-    let id = service_id(call.required_string("id", place)?);
+    let id = service_id(members::spelled(id, &place.member("id"))?);
     let name = call.required_string("name", place)?;
     let input = call.required("input", place)?;
     if !json::is_object(input) {

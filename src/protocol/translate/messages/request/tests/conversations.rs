@@ -272,14 +272,15 @@ fn results_stand_directly_behind_their_calls() {
         (
             "images of two results, texts between them",
             json!([
-                called("a"),
+                assistant(json!([call("a", json!({})), call("b", json!({}))])),
                 user(json!([
                     result("a", json!([text("r"), image(), text("s")])),
                     result("b", json!([image(), image()])),
                 ]))
             ]),
             json!([
-                chat_call("a"),
+                {"role": "assistant", "content": null, "tool_calls": [
+                    chat_call("a")["tool_calls"][0], chat_call("b")["tool_calls"][0]]},
                 tool("a", &format!("r\n\ns\n\n{note}")),
                 tool("b", note),
                 user(json!([
@@ -316,6 +317,55 @@ fn results_stand_directly_behind_their_calls() {
             ]),
             json!([chat_call("call.x:2"), tool("call.x:2", "r")]),
         ),
+        (
+            "before what the system and the user say in messages of their own",
+            json!([
+                called("a"),
+                {"role": "system", "content": "s"},
+                user(json!("wait")),
+                user(json!([result("a", json!("r")), text("go on")])),
+                user(json!("now"))
+            ]),
+            json!([
+                chat_call("a"),
+                tool("a", "r"),
+                {"role": "system", "content": "s"},
+                user(json!("wait")),
+                user(json!("go on")),
+                user(json!("now"))
+            ]),
+        ),
+        (
+            "results in several messages of the user, of calls in several of the assistant",
+            json!([
+                called("a"),
+                assistant(json!("and")),
+                called("b"),
+                user(json!([result("b", json!("s"))])),
+                user(json!([result("a", json!("r"))]))
+            ]),
+            json!([
+                {"role": "assistant", "content": "and", "tool_calls": [
+                    chat_call("a")["tool_calls"][0], chat_call("b")["tool_calls"][0]]},
+                tool("b", "s"),
+                tool("a", "r")
+            ]),
+        ),
+        (
+            "a service may number its calls anew in each turn",
+            json!([
+                called("a"),
+                user(json!([result("a", json!("r"))])),
+                called("a"),
+                user(json!([result("a", json!("s"))]))
+            ]),
+            json!([
+                chat_call("a"),
+                tool("a", "r"),
+                chat_call("a"),
+                tool("a", "s")
+            ]),
+        ),
     ]);
 }
 
@@ -330,13 +380,23 @@ fn an_assistants_turn_keeps_its_texts_and_its_calls() {
     let searched = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
     let found = json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": []});
     let end = user(json!("go on"));
-    let turn = |content: Value| json!([user(json!("a")), assistant(content), end.clone()]);
+    let turn = |content: Value| {
+        let blocks = content.as_array().into_iter().flatten();
+        let calls = blocks.filter(|block| block["type"] == "tool_use");
+        let results = calls.map(|call| result(call["id"].as_str().unwrap(), json!("r")));
+        let said: Vec<Value> = results.chain([text("go on")]).collect();
+        json!([user(json!("a")), assistant(content), user(json!(said))])
+    };
     let told = |content: Value, calls: Value| {
         let mut message = json!({"role": "assistant", "content": content});
+        let ids = calls.as_array().into_iter().flatten();
+        let results = ids.map(|call| tool(call["id"].as_str().unwrap(), "r"));
+        let results: Vec<Value> = results.chain([end.clone()]).collect();
         if !calls.is_null() {
             message["tool_calls"] = calls;
         }
-        json!([user(json!("a")), message, end.clone()])
+        let begun = [user(json!("a")), message];
+        Value::from([begun.as_slice(), &results].concat())
     };
     check([
         ("a string", turn(json!("b")), told(json!("b"), Value::Null)),

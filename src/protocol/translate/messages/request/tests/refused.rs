@@ -7,8 +7,10 @@ fn what_would_change_the_conversation_is_refused_by_name() {
     let one = |block: Value| json!([user(json!([block]))]);
     let source = |source: Value| json!({"type": "document", "source": source});
     let picture = |source: Value| json!({"type": "image", "source": source});
-    let inside = |block: Value| one(result("a", json!([block])));
+    let called = || assistant(json!([call("a", json!({}))]));
+    let inside = |block: Value| json!([called(), user(json!([result("a", json!([block]))]))]);
     let place = "messages[0].content[0]";
+    let of_result = "messages[1].content[0]";
     let cases = [
         ("no messages", json!([]), "messages".to_owned()),
         ("no list", json!("hi"), "messages".to_owned()),
@@ -112,7 +114,7 @@ fn what_would_change_the_conversation_is_refused_by_name() {
             inside(source(
                 json!({"type": "base64", "media_type": "application/pdf", "data": ""}),
             )),
-            format!("{place}.content[0].source.type"),
+            format!("{of_result}.content[0].source.type"),
         ),
         (
             "a document in a document",
@@ -124,7 +126,7 @@ fn what_would_change_the_conversation_is_refused_by_name() {
         (
             "the state of a browser",
             inside(json!({"type": "browser_state"})),
-            format!("{place}.content[0].type"),
+            format!("{of_result}.content[0].type"),
         ),
         (
             "a result of no call",
@@ -133,8 +135,67 @@ fn what_would_change_the_conversation_is_refused_by_name() {
         ),
         (
             "a failure that is no flag",
-            one(json!({"type": "tool_result", "tool_use_id": "a", "is_error": "yes"})),
-            format!("{place}.is_error"),
+            json!([
+                called(),
+                user(json!([{"type": "tool_result", "tool_use_id": "a", "is_error": "yes"}]))
+            ]),
+            format!("{of_result}.is_error"),
+        ),
+        (
+            "a result whose call never was",
+            one(result("a", json!("r"))),
+            format!("{place}.tool_use_id"),
+        ),
+        (
+            "a result of another call",
+            json!([called(), user(json!([result("b", json!("r"))]))]),
+            format!("{of_result}.tool_use_id"),
+        ),
+        (
+            "a second result of one call",
+            json!([
+                called(),
+                user(json!([result("a", json!("r")), result("a", json!("r"))]))
+            ]),
+            "messages[1].content[1].tool_use_id".to_owned(),
+        ),
+        (
+            "a result of a call of an earlier turn",
+            json!([
+                called(),
+                user(json!([result("a", json!("r"))])),
+                assistant(json!("b")),
+                user(json!([result("a", json!("r"))]))
+            ]),
+            "messages[3].content[0].tool_use_id".to_owned(),
+        ),
+        (
+            "a call without a result, at the end",
+            json!([called(), user(json!("go on"))]),
+            place.to_owned(),
+        ),
+        (
+            "a call without a result in the middle",
+            json!([
+                user(json!("a")),
+                assistant(json!([
+                    text("b"),
+                    call("a", json!({})),
+                    call("b", json!({}))
+                ])),
+                user(json!([result("a", json!("r"))])),
+                assistant(json!("c")),
+                user(json!([result("b", json!("r"))]))
+            ]),
+            "messages[1].content[2]".to_owned(),
+        ),
+        (
+            "two calls of one id in a turn",
+            json!([
+                assistant(json!([call("a", json!({})), call("a", json!({}))])),
+                user(json!([result("a", json!("r"))]))
+            ]),
+            "messages[0].content[1].id".to_owned(),
         ),
         (
             "prefill",
