@@ -283,8 +283,8 @@ impl Code {
                 "The request cannot be translated to a chat completion (docs/dialects.md). Nothing was sent."
             }
             Self::AnswerUntranslatable => {
-                "The service's answer cannot be given in this dialect. It was billed; a repeat of the request is \
-                 given the same answer."
+                "The service's answer cannot be given in this dialect. It was billed. Ask in other words for another \
+                 answer."
             }
             Self::TranslationChanged => {
                 "This Idempotency-Key was used for this request, which is translated otherwise since: bursar or its \

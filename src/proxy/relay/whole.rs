@@ -13,12 +13,14 @@ use super::clarification::clarified;
 use super::given::Given;
 use super::led::{Answered, Relay};
 use super::{own, speech};
+use crate::config::Adopt;
 use crate::ledger::entry::Stage;
 use crate::protocol::Dialect;
 use crate::protocol::body::{add_error_object, add_error_object_with_hint, add_usage_cost};
 use crate::protocol::names::X_SHOULD_RETRY;
 use crate::protocol::translate::AnswerFacts;
 use crate::proxy::purchase::answer::{AnswerFlow, may_give};
+use crate::proxy::purchase::claimant::is_apps_own;
 use crate::proxy::purchase::event::{Action, AppView, Event, Loss};
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::Gathered;
@@ -82,6 +84,10 @@ pub(super) async fn whole(
     let made = match relay.given.made(&mut answer, &body, facts) {
         Ok(made) => made,
         Err(refusal) => {
+            let refusal = match behind_unrendered(relay, &refusal) {
+                Some(words) => refusal.and(&words),
+                None => refusal,
+            };
             let keep = give_refusal(relay, &refusal).await;
             return (Answered::from(&refusal), keep);
         }
@@ -168,6 +174,22 @@ fn alias_hint(relay: &Relay<'_>, status: u16) -> Option<String> {
              {{ {model:?} = \"auto\" }} in bursar's config."
         )
     })
+}
+
+/// What a repeat comes to behind an answer that was billed and cannot be given. `None`: that is said already.
+fn behind_unrendered(relay: &Relay<'_>, refusal: &Refusal) -> Option<String> {
+    let key = relay.app.purchase.as_ref()?.key.as_ref()?;
+    let retry = &relay.settings.config.retry;
+    let words = match (is_apps_own(key), retry.adopt) {
+        (true, _) => "A repeat under this Idempotency-Key is given the same one.".to_owned(),
+        (false, Adopt::Never) => "A repeat is another purchase.".to_owned(),
+        (false, Adopt::Always | Adopt::Marked) => format!(
+            "A repeat within {} s of the first request ([retry] adopt_window_s) is given the same one, and is billed \
+             nothing.",
+            retry.adopt_window.as_secs()
+        ),
+    };
+    (refusal.code == Code::AnswerUntranslatable).then_some(words)
 }
 
 /// A refusal of our own after the request was dispatched.

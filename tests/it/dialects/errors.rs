@@ -149,6 +149,52 @@ async fn an_answer_that_cannot_be_given_in_the_dialect_is_an_error_that_keeps_it
 }
 
 #[tokio::test]
+async fn a_repeat_of_what_cannot_be_given_is_billed_once_and_told_what_helps() {
+    let call = json!({"choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
+        "role": "assistant", "content": null, "tool_calls": [{"id": "call_1", "type": "function",
+            "function": {"name": "rm", "arguments": "{\"path\": \"/"}}],
+    }}]})
+    .to_string();
+    for (path, ..) in ROUTES {
+        for own in [None, Some(("idempotency-key", "mine-1"))] {
+            let billed = ("X-Service-Billed", "77");
+            let origin = Origin::start([
+                Step::Answer(origin::json(200, &[billed], &call)),
+                Step::Answer(origin::json(
+                    200,
+                    &[("X-Service-Billed", "0"), ("Idempotent-Replayed", "true")],
+                    &call,
+                )),
+                Step::Answer(super::answers(5, "fine")),
+            ])
+            .await;
+            let bursar = Bursar::before(&origin.url()).await;
+            let headers: Vec<_> = own.into_iter().collect();
+            let remedy = match own {
+                None => "within 900 s of the first request ([retry] adopt_window_s)",
+                Some(_) => "under this Idempotency-Key",
+            };
+            for _ in 0..2 {
+                let answer = ask(&bursar, path, &asks(path, "delete", false), &headers).await;
+                assert_eq!(answer.status, 400, "{path}: {}", answer.text());
+                let (message, code) = error_of(path, &answer.json());
+                assert_eq!(code, "answer_untranslatable", "{path}");
+                assert!(message.contains("Ask in other words"), "{message}");
+                assert!(message.contains(remedy), "{message}");
+                assert_eq!(bursar.billed(), 77, "{path}");
+            }
+            let received = origin.received();
+            let key = |at: usize| received[at].header("idempotency-key");
+            assert_eq!((received.len(), key(0)), (2, key(1)), "{path}");
+
+            let answer = ask(&bursar, path, &asks(path, "in other words", false), &[]).await;
+            assert_eq!(super::text_of(path, &answer), "fine", "{path}");
+            assert_eq!(bursar.billed(), 82, "{path}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_stream_from_a_service_that_was_asked_for_a_whole_answer_is_an_error() {
     let mut bytes = origin::stream_head();
     bytes.extend(origin::chunk("data: {\"choices\":[]}\n\n"));
