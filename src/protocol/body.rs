@@ -19,7 +19,9 @@ mod unstream;
 pub use answer::{AnswerPeek, RunPeek};
 pub use chunks::as_event_stream;
 pub use detail::detail;
-pub use edit::{add_error_object, add_error_object_with_hint, add_usage_cost, replace_model};
+pub use edit::{
+    add_error_object, add_error_object_with_hint, add_usage_cost, priced_chunk, replace_model,
+};
 pub use hash::hash_json;
 pub use json_field_scanner::JsonFieldScanner;
 pub use request::RequestPeek;

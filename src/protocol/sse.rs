@@ -59,7 +59,8 @@ pub enum SseEvent<'a> {
     Usage(Usage),
     /// The name of an `event:` line.
     Event(&'a str),
-    /// What a data line says, for [`SseScanner::giving_lines`].
+    /// What a data line says, for [`SseScanner::giving_lines`], and of one with `usage` for
+    /// [`SseScanner::holding_usage`].
     Line(&'a [u8]),
     /// A data line that was too long to be given.
     LineLost,
@@ -142,8 +143,8 @@ impl SseScanner {
     }
 
     /// The same, and the last chunk that has `usage` is held until the end mark or another chunk comes. What is held
-    /// begins with its line then. A line that is not whole is held, too, which costs an app nothing: it reads
-    /// whole lines.
+    /// begins with its line then, and what each such line says is given. A line that is not whole is held, too, which
+    /// costs an app nothing: it reads whole lines.
     #[must_use]
     pub fn holding_usage(mut self) -> Self {
         self.usage = UsageHold::None;
@@ -304,7 +305,10 @@ impl SseScanner {
                     let has_usage = read_data(text, sink);
                     self.usage = match self.usage {
                         UsageHold::Off => UsageHold::Off,
-                        _ if has_usage => UsageHold::From(self.line_start),
+                        _ if has_usage => {
+                            sink(SseEvent::Line(text.strip_prefix(DATA).unwrap_or(text)));
+                            UsageHold::From(self.line_start)
+                        }
                         _ => UsageHold::None,
                     };
                 }

@@ -141,6 +141,7 @@ fn pieces(text: &str, bytes: usize) -> Step {
 async fn a_stream_says_it_in_the_chunk_with_usage_that_the_app_asked_for() {
     let usage = USAGE.concat();
     let priced = USAGE.join(",\"cost\":0.000007");
+    let speaking = usage.replace("[]", r#"[{"index":0,"delta":{"content":"x"}}]"#);
     let told = [EVENT, &usage, RECEIPT, DONE].concat();
     let rows = [
         (
@@ -169,10 +170,34 @@ async fn a_stream_says_it_in_the_chunk_with_usage_that_the_app_asked_for() {
             [&usage, EVENT, &priced, RECEIPT, DONE].concat(),
         ),
         (
-            "followed by another chunk",
+            "followed by another chunk: one more, behind all others",
             true,
             [&usage, RECEIPT, EVENT, DONE].concat(),
+            [&usage, RECEIPT, EVENT, &priced, DONE].concat(),
+        ),
+        (
+            "followed by another chunk, and not asked for",
+            false,
             [&usage, RECEIPT, EVENT, DONE].concat(),
+            [&usage, RECEIPT, EVENT, DONE].concat(),
+        ),
+        (
+            "followed by another chunk, without a price",
+            true,
+            [&usage, EVENT, DONE].concat(),
+            [&usage, EVENT, DONE].concat(),
+        ),
+        (
+            "with a text, and followed by another chunk: the text is not said twice",
+            true,
+            [&speaking, EVENT, RECEIPT, DONE].concat(),
+            [&speaking, EVENT, RECEIPT, &priced, DONE].concat(),
+        ),
+        (
+            "with a cost of the service's own",
+            true,
+            [&priced, EVENT, RECEIPT, DONE].concat(),
+            [&priced, EVENT, RECEIPT, DONE].concat(),
         ),
     ];
     for (name, asked, sent, wanted) in rows {

@@ -71,6 +71,24 @@ pub fn add_usage_cost(body: &[u8], cost: MicroUsd) -> Option<Vec<u8>> {
     Some([before, member.as_bytes(), after].concat())
 }
 
+/// A chunk with `usage` once more, for the end of a stream: with `cost`, and without choices, for they were given. All
+/// else stays. `None`: as of [`add_usage_cost`], or it has not one list of choices.
+pub fn priced_chunk(chunk: &[u8], cost: MicroUsd) -> Option<Vec<u8>> {
+    let priced = add_usage_cost(chunk, cost)?;
+    let mut choices = Vec::new();
+    field::members(
+        &priced,
+        |key| key == "choices",
+        |_, value| keep_two(&mut choices, value),
+    );
+    let [choices] = choices.as_slice() else {
+        return None;
+    };
+    let span = span_in(&priced, choices)?;
+    let (before, after) = (priced.get(..span.start)?, priced.get(span.end..)?);
+    Some([before, b"[]", after].concat())
+}
+
 /// The error body with `error: {message, type, code, param}` added, if it is a JSON object that has
 /// `detail` and no `error`: openai-node and the Vercel SDK drop `detail`, and with it the service's
 /// whole message. Every byte before the closing brace stays. `None`: nothing to add.

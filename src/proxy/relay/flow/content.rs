@@ -12,7 +12,7 @@ use memchr::memchr;
 use super::redactor::Redactor;
 use crate::config::ApiKey;
 use crate::money::MicroUsd;
-use crate::protocol::body::{AnswerPeek, JsonFieldScanner, add_usage_cost};
+use crate::protocol::body::{AnswerPeek, JsonFieldScanner, add_usage_cost, priced_chunk};
 use crate::protocol::sse::{HoldBack, SseEvent, SseScanner, StreamKind};
 use crate::protocol::translate::responses::live::{HEARD_BYTES_MAX, Live};
 use crate::proxy::purchase::event::EndMark;
@@ -40,8 +40,9 @@ enum ContentForm {
         hold: HoldBack,
         /// Its comments are receipt lines.
         has_comments: bool,
-        /// What was held when the end mark came, if it begins with a chunk that has `usage`.
-        tail: Option<Bytes>,
+        /// What the last chunk with `usage` says, where it takes a cost.
+        usage: Option<Vec<u8>>,
+        tail: Option<Tail>,
     },
     /// A stream that is given in another dialect.
     Live {
@@ -49,6 +50,13 @@ enum ContentForm {
         has_comments: bool,
         live: Box<Live>,
     },
+}
+
+/// What was held when the end mark came.
+struct Tail {
+    held: Bytes,
+    /// It begins with a chunk that has `usage`.
+    has_usage: bool,
 }
 
 /// What goes out behind the outcome of a stream that is translated while it comes.
@@ -94,7 +102,7 @@ impl Content {
         Self::of(key, ContentForm::Coded)
     }
 
-    /// `takes_cost`: the chunk with `usage` waits for [`Self::with_cost`].
+    /// `takes_cost`: the last chunk with `usage` is for [`Self::with_cost`], and waits for it where it is the last of all.
     pub fn events(key: ApiKey, kind: StreamKind, has_comments: bool, takes_cost: bool) -> Self {
         let scanner = SseScanner::new(kind);
         Self::of(
@@ -106,6 +114,7 @@ impl Content {
                 },
                 hold: HoldBack::new(),
                 has_comments,
+                usage: None,
                 tail: None,
             },
         )
@@ -173,10 +182,12 @@ impl Content {
                 scanner,
                 hold,
                 has_comments,
+                usage,
                 tail,
             } => {
-                let scan = scanner.feed(&chunk, &mut |event| {
-                    absorb(event, *has_comments, gathered, settings);
+                let scan = scanner.feed(&chunk, &mut |event| match event {
+                    SseEvent::Line(line) => *usage = Some(line.to_vec()),
+                    event => absorb(event, *has_comments, gathered, settings),
                 });
                 let piece = hold.push(chunk, &scan);
                 let Some(bytes) = scanner.bytes_to_end_mark() else {
@@ -185,8 +196,11 @@ impl Content {
                 // How much is behind it in this chunk is chance.
                 gathered.response_bytes = bytes;
                 let held = hold.take();
-                if tail.is_none() && scanner.holds_usage() {
-                    tail.clone_from(&held);
+                if tail.is_none() {
+                    *tail = held.clone().map(|held| Tail {
+                        held,
+                        has_usage: scanner.holds_usage(),
+                    });
                 }
                 (piece, EndMark::Came { held })
             }
@@ -248,15 +262,26 @@ impl Content {
         matches!(self.form, ContentForm::Live { .. })
     }
 
-    /// What was held when the end mark came, with what it cost. `None`: there is no `usage` in it that could take that.
+    /// What was held when the end mark came, with what it cost: in the chunk with `usage` that it begins with; behind one
+    /// that was followed by others, in a chunk more that repeats its counts. `None`: there is no `usage` that could take
+    /// that.
     pub fn with_cost(&self, cost: MicroUsd) -> Option<Bytes> {
         let ContentForm::Events {
-            tail: Some(tail), ..
+            usage: Some(usage),
+            tail: Some(tail),
+            ..
         } = &self.form
         else {
             return None;
         };
-        let (line, rest) = tail.split_at_checked(memchr(b'\n', tail)?)?;
+        let held = &tail.held;
+        if !tail.has_usage {
+            let chunk = priced_chunk(usage.trim_ascii(), cost)?;
+            return Some(Bytes::from(
+                [b"data: ", &*chunk, b"\n\n", held.as_ref()].concat(),
+            ));
+        }
+        let (line, rest) = held.split_at_checked(memchr(b'\n', held)?)?;
         let json = line.strip_prefix(b"data:")?;
         let edited = add_usage_cost(json, cost)?;
         Some(Bytes::from([b"data:", &*edited, rest].concat()))
