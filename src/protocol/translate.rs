@@ -21,6 +21,10 @@ use serde::{Deserialize, Serialize};
 pub use self::rendering::{Rendering, error, translate};
 use crate::money::MicroUsd;
 
+/// "One turn has room for `131072` (131,072) tokens": an answer is never longer.
+/// Assumed: nor is one of the inference lane, of which the interface names no window.
+const WINDOW_TOKENS: u64 = 131_072;
+
 /// A request as the service is asked: one chat completion, and no stream but for [`Rendering::goes_live`].
 #[derive(Debug)]
 pub struct Translated<T> {

@@ -14,10 +14,7 @@ use self::tools::Tools;
 use super::json;
 use super::members::{self, Members, Place};
 use super::turn::Turn;
-use crate::protocol::translate::{Dropped, Translated, Untranslatable};
-
-/// "context window | 131,072 tokens per turn | agent lane": an answer is never longer.
-const WINDOW_TOKENS: u64 = 131_072;
+use crate::protocol::translate::{Dropped, Translated, Untranslatable, WINDOW_TOKENS};
 
 /// Assumed: at most four, as OpenAI's chat form has it.
 const STOP_SEQUENCES_MAX: usize = 4;

@@ -13,7 +13,7 @@ use super::json::{Object, Path, Text, array};
 use super::memory::Item;
 use super::tools::{self, Choice, Origin, Tools};
 use super::turn::{Asked, Turn};
-use crate::protocol::translate::{Dropped, Translated, Untranslatable};
+use crate::protocol::translate::{Dropped, Translated, Untranslatable, WINDOW_TOKENS};
 
 /// Finds what an id of an answer or of an item of one stands for (`memory::Memory::find`).
 pub type Earlier<'e> = &'e dyn Fn(&str) -> Option<Arc<[Item]>>;
@@ -347,11 +347,17 @@ fn sampling(
         }
         echo.json(name, value.unwrap_or(default));
     }
-    let most = request.count(at, "max_output_tokens")?;
-    if let Some(most) = most {
+    let most: Option<u64> = request
+        .count(at, "max_output_tokens")?
+        .and_then(|most| most.parse().ok());
+    if most.is_some_and(|most| most > WINDOW_TOKENS) {
+        dropped.add("max_output_tokens above the window");
+    }
+    let most = most.map(|most| most.min(WINDOW_TOKENS).to_string());
+    if let Some(most) = &most {
         member(out, "max_tokens", most);
     }
-    echo.json("max_output_tokens", most.unwrap_or("null"));
+    echo.json("max_output_tokens", most.as_deref().unwrap_or("null"));
 
     let mut wants_logprobs = false;
     let include = request.array(at, "include")?.unwrap_or_default();

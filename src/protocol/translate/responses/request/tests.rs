@@ -76,6 +76,16 @@ const MEMBERS: &[(&str, &str, &str)] = &[
         r#""temperature":0.70,"top_p":1e-1,"presence_penalty":-0.5,"frequency_penalty":0,"max_tokens":16"#,
     ),
     (
+        "a limit at the window",
+        r#""max_output_tokens":131072"#,
+        r#""max_tokens":131072"#,
+    ),
+    (
+        "a limit above the window",
+        r#""max_output_tokens":1000000"#,
+        r#""max_tokens":131072"#,
+    ),
+    (
         "of a member that occurs twice the last one counts",
         r#""temperature":1,"temperature":2"#,
         r#""temperature":2"#,
@@ -311,6 +321,10 @@ const DROPPED: &[(&str, &[(&str, u32)])] = &[
     (
         r#""input":"x","text":{"verbosity":"low"},"stream_options":{"include_obfuscation":false}"#,
         &[("stream_options", 1), ("text.verbosity", 1)],
+    ),
+    (
+        r#""input":"x","max_output_tokens":131073"#,
+        &[("max_output_tokens above the window", 1)],
     ),
     (
         r#""input":"x","secret of the app":1,"another":2"#,
