@@ -4,6 +4,7 @@
 #![allow(clippy::type_complexity)]
 
 mod errors;
+mod explained;
 mod live;
 mod memory;
 mod repeats;

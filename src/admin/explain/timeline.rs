@@ -13,7 +13,7 @@ use crate::ledger::entry::{
     Attempt, AttemptEnd, Closed, EntryId, KeyOrigin, Side, Stage, State, Timings,
 };
 use crate::ledger::query::{DeliveryWord, EntryView};
-use crate::protocol::Escalated;
+use crate::protocol::{Dialect, Escalated};
 use crate::screen::shown;
 
 /// Width of a label with its gap.
@@ -257,8 +257,15 @@ fn answer(entry: &EntryView) -> String {
         (entry.usage.prompt_tokens, "in"),
         (entry.usage.completion_tokens, "out"),
     ] {
-        let tokens = tokens.map(|count| counted(count, "token", "tokens"));
-        parts.extend(tokens.map(|tokens| format!("{tokens} {what}")));
+        match tokens {
+            Some(count) => parts.push(format!("{} {what}", counted(count, "token", "tokens"))),
+            None if has_counts(entry) => {
+                parts.push(format!(
+                    "tokens {what} not reported, which the answer shows as 0"
+                ));
+            }
+            None => {}
+        }
     }
     let audio_ms = entry.audio_ms;
     parts.extend(audio_ms.map(|ms| format!("{} of audio", seconds(ms))));
@@ -267,6 +274,13 @@ fn answer(entry: &EntryView) -> String {
     let bytes = entry.response_bytes.filter(|bytes| *bytes > 0);
     parts.extend(bytes.map(|bytes| counted(bytes, "byte", "bytes")));
     parts.join(", ")
+}
+
+/// Whether the answer was given in a dialect that has no way to leave a count out.
+fn has_counts(entry: &EntryView) -> bool {
+    let last = entry.attempts.last();
+    matches!(entry.spoken, Dialect::Responses | Dialect::Messages)
+        && last.is_some_and(|attempt| attempt.end == AttemptEnd::Answered)
 }
 
 fn times(timings: &Timings) -> String {
