@@ -4,10 +4,13 @@
 //! Promise: a path is matched on its raw bytes as they will be forwarded; what is not in the table
 //! is not relayed.
 
+mod model_id;
+
 use std::fmt;
 
 use http::Method;
 
+use self::model_id::MODEL;
 use crate::protocol::{Dialect, Lane, Operation};
 
 /// The source of a route's receipt.
@@ -94,7 +97,7 @@ pub struct Translation {
 #[derive(Clone, Debug)]
 pub struct Route {
     pub method: Method,
-    /// Literal segments, and `{}` for an id.
+    /// Literal segments, `{}` for an id, and at the end `{model}` for that of a model.
     pub pattern: &'static str,
     pub lane: Lane,
     pub operation: Operation,
@@ -133,6 +136,11 @@ impl Route {
     /// embeddings, rerank, images, speech and the comparison. Reads, eval runs and deploys are not.
     pub fn is_inference(&self) -> bool {
         self.is_metered() && self.lane != Lane::Control
+    }
+
+    /// The id that this path has, of a route of one model.
+    pub fn model_id(&self, path: &str) -> Option<String> {
+        model_id::read(self.pattern, path)
     }
 
     /// What its requests are written in, and its answers.
@@ -220,14 +228,14 @@ const TRANSLATIONS: [(&str, Translation); 5] = [
     ),
     // One model, which the service names in its list alone.
     (
-        "/v1/models/{}",
+        "/v1/models/{model}",
         Translation {
             dialect: Dialect::Chat,
             to: "/v1/models",
         },
     ),
     (
-        "/agent/v1/models/{}",
+        "/agent/v1/models/{model}",
         Translation {
             dialect: Dialect::Chat,
             to: "/agent/v1/models",
@@ -345,8 +353,20 @@ impl RouteTable {
     }
 }
 
+/// Where the id of a model begins in a path, if the path has one.
+pub fn model_id_start(path: &[u8]) -> Option<usize> {
+    let mut begins = TRANSLATIONS
+        .iter()
+        .filter_map(|(pattern, _)| pattern.strip_suffix(MODEL));
+    let begin = begins.find(|begin| path.starts_with(begin.as_bytes()));
+    begin.map(str::len)
+}
+
 /// `{}` stands for exactly one id segment.
 fn matches(pattern: &str, path: &str) -> bool {
+    if pattern.ends_with(MODEL) {
+        return model_id::read(pattern, path).is_some();
+    }
     let mut wanted = pattern.split('/');
     let mut given = path.split('/');
     loop {

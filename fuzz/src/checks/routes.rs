@@ -7,6 +7,9 @@ use bursar::protocol::routes::{ExtraRoute, Lookup, RouteTable};
 use bursar::proxy::door::admit::head::{Framing, RequestLine};
 use http::{Method, Version};
 
+/// Where the routes of one model begin.
+const MODELS: [&str; 2] = ["/v1/models/", "/agent/v1/models/"];
+
 pub fn check(bytes: &[u8]) {
     if let Ok(framing) = Framing::read(bytes, Version::HTTP_11) {
         check_framing(bytes, framing);
@@ -17,12 +20,18 @@ pub fn check(bytes: &[u8]) {
     let target = line.target.as_str();
     assert!(target.starts_with('/') && target.bytes().all(|byte| byte.is_ascii_graphic()));
     let path = line.path();
-    let lower = path.to_ascii_lowercase();
+    // The id of a model may have a slash, plain or escaped: it goes nowhere.
+    let is_model = MODELS.iter().any(|models| path.starts_with(models));
+    let mut lower = path.to_ascii_lowercase();
+    if is_model {
+        lower = lower.replace("%2f", "/");
+    }
     for trick in ["//", "\\", "#", "%2e", "%2f", "%5c", "%00"] {
         assert!(!lower.contains(trick), "{path} holds {trick}");
     }
     assert!(
-        path.split('/')
+        lower
+            .split('/')
             .all(|segment| segment != "." && segment != "..")
     );
 
@@ -64,6 +73,21 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
+/// What an escape that is none says is itself.
+fn unescaped(spelled: &str) -> Vec<u8> {
+    let mut said = Vec::new();
+    let mut rest = spelled.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let escape = (*first == b'%').then(|| behind.get(..2)).flatten();
+        let code = escape
+            .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        said.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &behind[2..] } else { behind };
+    }
+    said
+}
+
 /// What passes has one length or one encoding, and no line that two readers may take differently.
 fn check_framing(head: &[u8], framing: Framing) {
     let text = String::from_utf8_lossy(head).to_ascii_lowercase();
@@ -88,8 +112,19 @@ fn check_framing(head: &[u8], framing: Framing) {
     assert!(framing.content_length == 0 || of("content-length") == 1);
 }
 
-/// A pattern's `{}` is one id: `[A-Za-z0-9._~-]{1,128}` and no dot segment.
+/// A pattern's `{}` is one id: `[A-Za-z0-9._~-]{1,128}` and no dot segment. `{model}` is all that is left, and may say
+/// what it says in escapes.
 fn plain_match(pattern: &str, path: &str) -> bool {
+    if let Some(models) = pattern.strip_suffix("{model}") {
+        let id = path.strip_prefix(models).map(unescaped);
+        let id = id.and_then(|id| String::from_utf8(id).ok());
+        let is_plain = |letter: char| !letter.is_control() && letter != '\\';
+        return id.is_some_and(|id| {
+            (1..=256).contains(&id.len())
+                && id.chars().all(is_plain)
+                && id.split('/').all(|part| !["", ".", ".."].contains(&part))
+        });
+    }
     let (mut wanted, mut given) = (pattern.split('/'), path.split('/'));
     loop {
         match (wanted.next(), given.next()) {

@@ -110,6 +110,49 @@ fn a_path_is_matched_byte_by_byte() {
 }
 
 #[test]
+fn a_models_id_is_what_is_left_of_the_path_however_it_is_spelled() {
+    let long = "a".repeat(256);
+    for (spelled, id) in [
+        ("auto", Some("auto")),
+        ("llama3.1:8b", Some("llama3.1:8b")),
+        ("llama3.1%3A8b", Some("llama3.1:8b")),
+        ("anthropic/claude-x", Some("anthropic/claude-x")),
+        ("anthropic%2Fclaude-x", Some("anthropic/claude-x")),
+        ("claude-opus[1m]", Some("claude-opus[1m]")),
+        ("claude-opus%5B1m%5D", Some("claude-opus[1m]")),
+        ("a%20b", Some("a b")),
+        ("%C3%A9", Some("é")),
+        ("{model}", Some("{model}")),
+        (&long, Some(&*long)),
+        ("", None),
+        ("a/", None),
+        ("a%2f", None),
+        ("/a", None),
+        ("a//b", None),
+        ("a/./b", None),
+        ("..", None),
+        ("..%2fchat%2fcompletions", None),
+        ("%2e%2e", None),
+        ("a%00", None),
+        ("a%0d%0aX:y", None),
+        ("a%5cb", None),
+        ("a\\b", None),
+        ("%ff", None),
+        (&format!("{long}a"), None),
+    ] {
+        for before in ["/v1/models/", "/agent/v1/models/"] {
+            let path = format!("{before}{spelled}");
+            let table = RouteTable::new(&[]);
+            let found = match table.look_up(&Method::GET, &path) {
+                Lookup::Found(route) => route.model_id(&path),
+                Lookup::OtherMethods(_) | Lookup::Unknown => None,
+            };
+            assert_eq!(found.as_deref(), id, "{path}");
+        }
+    }
+}
+
+#[test]
 fn a_known_path_names_its_methods() {
     let table = RouteTable::new(&[]);
     match table.look_up(&Method::PUT, "/v1/eval-sets") {

@@ -211,10 +211,7 @@ fn models(request: &Request<'_>, downstream: &Downstream) -> Given {
                 .collect()
         }
     };
-    let id = admitted.route.translation.and_then(|_| {
-        let path = downstream.head().path();
-        path.rsplit('/').next().map(str::to_owned)
-    });
+    let id = admitted.route.model_id(downstream.head().path());
     let dialect = downstream.dialect();
     if id.is_none() && aliases.is_empty() && dialect == Dialect::Chat {
         return Given::Served;

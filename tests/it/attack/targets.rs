@@ -153,6 +153,12 @@ fn paths() -> Vec<Case> {
         "/v1/./models",
         "/v1/models/.",
         "/v1/models/..",
+        "/v1/models/..%2fchat%2fcompletions",
+        "/v1/models/a%2F..%2f..%2ftasks",
+        "/v1/models/%2f%2fevil.example",
+        "/v1/models/a%2e%2e%2fb",
+        "/v1/models/a%5cb",
+        "/v1/models/a%00",
         "/v1/../v1/models",
         "/v1/tasks/..",
         "/v1/tasks/../endpoints",
@@ -180,6 +186,10 @@ fn paths() -> Vec<Case> {
     // Routes that are in no table.
     for target in [
         "/v1/models/",
+        "/v1/models/a/",
+        "/v1/models/a%2f",
+        "/v1/models/%ff",
+        "/v1/models/a%0d%0aX:y",
         "/v1/tasks/..;/endpoints",
         "/v1/tasks/%252e%252e",
         "/v1/tasks/%c0%ae%c0%ae",

@@ -127,6 +127,47 @@ async fn aliases_are_listed_where_that_is_asked_for_with_the_sizes_that_the_serv
 }
 
 #[tokio::test]
+async fn an_alias_is_found_by_its_id_whatever_letters_it_has() {
+    let names = [
+        "llama3.1:8b",
+        "anthropic/claude-x",
+        "claude-opus[1m]",
+        "a b",
+    ];
+    let aliases: Vec<String> = names.map(|name| format!("{name:?} = \"auto\"")).to_vec();
+    let lines = format!(
+        "[models]\naliases = {{ {} }}\nlist = \"aliases\"\n",
+        aliases.join(", ")
+    );
+    let door = Door::with(&lines).await;
+    for (path, id) in [
+        ("llama3.1:8b", Some(names[0])),
+        ("llama3.1%3A8b", Some(names[0])),
+        ("anthropic/claude-x", Some(names[1])),
+        ("anthropic%2Fclaude-x", Some(names[1])),
+        ("claude-opus[1m]", Some(names[2])),
+        ("claude-opus%5B1m%5d", Some(names[2])),
+        ("a%20b", Some(names[3])),
+        ("%C3%A9", None),
+        ("anthropic%252Fclaude-x", None),
+        ("anthropic/claude-x/y", None),
+        ("a%3Fb", None),
+    ] {
+        for before in ["/v1/models/", "/agent/v1/models/"] {
+            door.origin.push(Step::Answer(answer_of(200, &[], LIST)));
+            let answer = get(&door.bursar, &format!("{before}{path}")).await;
+            match id {
+                Some(id) => assert_eq!(answer.json()["id"], id, "{path}: {}", answer.text()),
+                None => assert_eq!(answer.code(), Some("model_unknown"), "{path}"),
+            }
+            let sent = door.origin.received().pop().expect("a request");
+            let line = format!("GET {} HTTP/1.1", before.trim_end_matches('/'));
+            assert_eq!(sent.request_line(), line, "the id goes nowhere");
+        }
+    }
+}
+
+#[tokio::test]
 async fn anthropics_clients_are_given_their_own_form() {
     let door = Door::open().await;
     let ask = async |path: &str, list: Option<&str>| {

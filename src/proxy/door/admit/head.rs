@@ -2,8 +2,11 @@
 //! places (bare LF, folded lines, lists and duplicates of Content-Length, a Content-Length beside
 //! Transfer-Encoding), and two parsers that read one request differently are how requests are smuggled.
 
+use std::borrow::Cow;
+
 use http::Version;
 
+use crate::protocol::routes::model_id_start;
 use crate::proxy::refuse::{Code, Refusal};
 
 /// Most fields in a head.
@@ -11,6 +14,8 @@ const FIELDS_MAX: usize = 100;
 
 /// Longest request target.
 const TARGET_BYTES_MAX: usize = 8 * 1024;
+
+const ESCAPED_SLASH: &[u8] = b"%2f";
 
 /// How long the body is and how it is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,6 +195,8 @@ fn check_target(target: &[u8]) -> Result<(), Refusal> {
         .split(|byte| *byte == b'?')
         .next()
         .unwrap_or_default();
+    let judged = with_plain_slashes(path);
+    let path = judged.as_ref();
     let has_trick = path.contains(&b'\\')
         || path.windows(2).any(|pair| pair == b"//")
         || path
@@ -200,6 +207,29 @@ fn check_target(target: &[u8]) -> Result<(), Refusal> {
         return Err(Code::PathRefused.into());
     }
     Ok(())
+}
+
+/// The path, with the slashes of a model's id unescaped: an id may have some, and is sent nowhere. As plain ones they
+/// are judged like any other.
+fn with_plain_slashes(path: &[u8]) -> Cow<'_, [u8]> {
+    let id = model_id_start(path).and_then(|start| path.split_at_checked(start));
+    let Some((before, mut id)) = id.filter(|(_, id)| id.contains(&b'%')) else {
+        return path.into();
+    };
+    let mut plain = before.to_vec();
+    while let [first, rest @ ..] = id {
+        match id.split_at_checked(ESCAPED_SLASH.len()) {
+            Some((escape, behind)) if escape.eq_ignore_ascii_case(ESCAPED_SLASH) => {
+                plain.push(b'/');
+                id = behind;
+            }
+            _ => {
+                plain.push(*first);
+                id = rest;
+            }
+        }
+    }
+    plain.into()
 }
 
 /// Escapes of NUL, dot, slash and backslash.

@@ -123,6 +123,10 @@ fn targets_that_another_reader_may_normalise_are_refused() {
         read("/v1/tasks/x?examples_n=2&y=%2e//"),
         Ok("/v1/tasks/x".into())
     );
+    assert_eq!(
+        read("/agent/v1/models/a%2Fb%252f"),
+        Ok("/agent/v1/models/a%2Fb%252f".into())
+    );
     let refused = [
         "http://localhost/v1/models",
         "*",
@@ -141,6 +145,17 @@ fn targets_that_another_reader_may_normalise_are_refused() {
         "/v1/mod%00els",
         "/v1/models#x",
         "/v1/modèls",
+        // An escaped slash may stand in a model's id alone, and is judged as a plain one.
+        "/v1/tasks/a%2fb",
+        "/v1/models%2fa",
+        "/v1/models/%2fa",
+        "/v1/models/..%2fchat",
+        "/v1/models/a%2F..%2f..",
+        "/v1/models/a%2f%2fb",
+        "/v1/models/a%2e%2e%2fb",
+        "/v1/models/a%5cb",
+        "/v1/models/a%00",
+        "/v1/../v1/models/a%2fb",
     ];
     for target in refused {
         assert_eq!(read(target), Err(Code::PathRefused), "{target}");
