@@ -6,7 +6,7 @@
 
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE,
-    EXPECT, HOST, IF_RANGE, ORIGIN, RANGE, REFERER, USER_AGENT,
+    EXPECT, HOST, IF_RANGE, ORIGIN, RANGE, REFERER,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use pingora::http::RequestHeader;
@@ -51,12 +51,11 @@ const FOREIGN_PREFIXES: [&str; 7] = [
 ];
 
 /// What goes to the service of a request that is translated: the rest is meant for the service whose dialect
-/// it is written in (account, user, version and beta headers).
-const OF_TRANSLATED: [HeaderName; 4] = [
+/// it is written in (account, user, version and beta headers), or says which program asks.
+const OF_TRANSLATED: [HeaderName; 3] = [
     CONTENT_TYPE,
     HeaderName::from_static("traceparent"),
     HeaderName::from_static("tracestate"),
-    USER_AGENT,
 ];
 
 /// Room for the headers that are set here.

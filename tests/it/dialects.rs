@@ -229,6 +229,7 @@ async fn of_the_apps_headers_only_what_is_for_the_service_goes_there() {
         ("x-api-key", "whatever"),
         ("openai-organization", "org-1"),
         ("x-app", "cli"),
+        ("user-agent", "claude-cli/2.1.197 (external, sdk-cli)"),
         ("cookie", "a=b"),
         (
             "traceparent",
@@ -254,6 +255,7 @@ async fn of_the_apps_headers_only_what_is_for_the_service_goes_there() {
         ("x-api-key", false),
         ("openai-organization", false),
         ("x-app", false),
+        ("user-agent", false),
         ("cookie", false),
         ("traceparent", true),
         ("x-service-session", true),
