@@ -9,6 +9,7 @@
 
 mod bodies;
 mod connections;
+mod dialects;
 mod exposition;
 mod floods;
 mod heads;
@@ -46,6 +47,8 @@ enum Ask {
     Speech,
     /// A route that costs nothing and makes no entry.
     Free,
+    /// A translated route; whether for a stream.
+    Spoken(&'static str, bool),
 }
 
 /// What the app may see.
@@ -141,6 +144,16 @@ impl Case {
             Ask::Speech => {
                 let text = serde_json::json!({ "text": self.name }).to_string();
                 request("POST", "/v1/audio/speech", &[], &text)
+            }
+            Ask::Spoken(path, stream) => {
+                let ask = match path.ends_with("messages") {
+                    true => serde_json::json!({"model": "auto", "max_tokens": 9, "stream": stream,
+                        "messages": [{"role": "user", "content": self.name}]}),
+                    false => {
+                        serde_json::json!({"model": "auto", "stream": stream, "input": self.name})
+                    }
+                };
+                request("POST", path, &[], &ask.to_string())
             }
             Ask::Free => "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(),
         }
@@ -362,6 +375,7 @@ fn all() -> Vec<Case> {
         heads::cases(),
         bodies::cases(),
         connections::cases(),
+        dialects::cases(),
         key::cases(),
         labels::cases(),
         receipts::cases(),

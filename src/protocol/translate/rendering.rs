@@ -167,3 +167,6 @@ impl Rendering {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -209,7 +209,7 @@ async fn a_stream_from_a_service_that_was_asked_for_a_whole_answer_is_an_error()
 }
 
 #[tokio::test]
-async fn caps_and_freezes_hold_on_every_dialect() {
+async fn caps_hold_on_every_dialect() {
     let sandbox = Sandbox::start().await;
     let bursar = Bursar::with(&sandbox.url(), "[caps]\nday_micro_usd = 1\n").await;
     for (path, ..) in ROUTES {
@@ -221,5 +221,32 @@ async fn caps_and_freezes_hold_on_every_dialect() {
             .expect("one is refused");
         assert_eq!(refused.status, 402, "{}", refused.text());
         assert_eq!(error_of(path, &refused.json()).1, "cap_reached", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_frozen_app_spends_nothing_in_any_dialect_until_it_is_thawed() {
+    let origin = Origin::always(Step::Answer(super::answers(7, "thawed"))).await;
+    let bursar = Bursar::with(&origin.url(), "").await;
+    let caps = bursar.gateway.caps();
+    for app in [None, Some("default")] {
+        caps.freeze(app, "the test").expect("an order");
+        for (path, ..) in ROUTES {
+            for stream in [false, true] {
+                let answer = ask(&bursar, path, &asks(path, "spend", stream), &[]).await;
+                assert_eq!(answer.status, 403, "{path}: {}", answer.text());
+                assert_eq!(answer.header("x-should-retry"), Some("false"), "{path}");
+                let (message, code) = error_of(path, &answer.json());
+                assert_eq!(code, "frozen", "{path}");
+                assert!(message.contains("by the test"), "{path}: {message}");
+            }
+        }
+        caps.thaw(app, "the test").expect("an order");
+    }
+    assert!(origin.received().is_empty(), "nothing was sent");
+    assert_eq!(bursar.billed(), 0);
+    for (path, ..) in ROUTES {
+        let answer = ask(&bursar, path, &asks(path, "spend", false), &[]).await;
+        assert_eq!(super::text_of(path, &answer), "thawed");
     }
 }
