@@ -168,7 +168,7 @@ fn asked_for() -> Result<ApiKey, CliError> {
     let stdin = io::stdin();
     let text = if stdin.is_terminal() {
         remark("bursar: the organization's key, then Enter (it is not shown):");
-        block_on(async { Ok(typed().await) })?
+        block_on(async { Ok(typed(KEY_CHARS_MAX).await) })?
     } else {
         read_key(stdin.lock())
     };
@@ -177,12 +177,12 @@ fn asked_for() -> Result<ApiKey, CliError> {
 }
 
 /// One line from the terminal, which shows nothing of it. A signal leaves the terminal as it was.
-pub async fn typed() -> io::Result<Zeroizing<Vec<u8>>> {
+pub async fn typed(bytes_max: usize) -> io::Result<Zeroizing<Vec<u8>>> {
     let ended = interrupted()?;
     let _silent = Silent::begin()?;
     let (sender, typed) = oneshot::channel();
     // Its read cannot be called off: where a signal comes first it ends with the process.
-    std::thread::spawn(move || sender.send(line()));
+    std::thread::spawn(move || sender.send(line(bytes_max)));
     select! {
         typed = typed => typed.unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into())),
         () = ended => Err(io::ErrorKind::Interrupted.into()),
@@ -202,9 +202,9 @@ fn interrupted() -> io::Result<impl Future<Output = ()>> {
 }
 
 /// Character by character: nothing is shown.
-fn line() -> io::Result<Zeroizing<Vec<u8>>> {
+fn line(bytes_max: usize) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut stdin = io::stdin().lock();
-    let mut text = Zeroizing::new(Vec::with_capacity(KEY_CHARS_MAX + 1));
+    let mut text = Zeroizing::new(Vec::with_capacity(bytes_max + 1));
     let mut one = [0];
     loop {
         if stdin.read(&mut one)? == 0 {
@@ -216,8 +216,8 @@ fn line() -> io::Result<Zeroizing<Vec<u8>>> {
             [0x08 | 0x7f] => {
                 text.pop();
             }
-            // One more than a key may have: that it is too long is said.
-            [byte] if text.len() <= KEY_CHARS_MAX => text.push(byte),
+            // One more than there may be: that it is too long is said.
+            [byte] if text.len() <= bytes_max => text.push(byte),
             _ => {}
         }
     }

@@ -40,6 +40,8 @@ pub struct Standing {
     /// This machine's clock less the database's, milliseconds.
     pub clock_ahead_ms: i64,
     pub orders: FleetOrders,
+    /// Nothing is taken of it any more.
+    pub is_revoked: bool,
 }
 
 /// What a login may do.
@@ -179,7 +181,7 @@ impl Fleet {
         );
         let row = self
             .one(
-                "SELECT version, mark_seq, mark_chain, clock_ahead_ms, freezes FROM bursar_fleet.hello($1, $2, $3, $4, $5, $6)",
+                "SELECT version, mark_seq, mark_chain, clock_ahead_ms, freezes, is_revoked FROM bursar_fleet.hello($1, $2, $3, $4, $5, $6)",
                 &[
                     (&caller.ledger, Type::UUID),
                     (&caller.secret(), Type::BYTEA),
@@ -198,6 +200,7 @@ impl Fleet {
             chain: chain(&row, 2)?,
             clock_ahead_ms: value(&row, 3)?,
             orders: orders.ok_or_else(unknown)?,
+            is_revoked: value(&row, 5)?,
         })
     }
 

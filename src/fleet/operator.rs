@@ -30,15 +30,15 @@ closed_set! {
     }
 }
 
-/// A row of sums.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A row of sums. A count is below zero where the line that began it was lost and what moved it on was not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FleetSpend {
     /// In the order in which it was asked for.
     pub labels: Vec<String>,
-    pub requests: u64,
+    pub requests: i64,
     pub billed: MicroUsdSum,
-    pub in_doubt: u64,
-    pub unreported: u64,
+    pub in_doubt: i64,
+    pub unreported: i64,
 }
 
 /// A ledger of the fleet.
@@ -86,6 +86,12 @@ impl Operator {
     pub async fn thaw(&self, app: Option<&str>) -> Result<bool, FleetError> {
         let app = app.unwrap_or_default();
         let sql = "SELECT bursar_fleet.order_thaw($1)";
+        self.only(sql, &[(&app, Type::TEXT)]).await
+    }
+
+    /// Whether any machine has spent as this app.
+    pub async fn knows_app(&self, app: &str) -> Result<bool, FleetError> {
+        let sql = "SELECT EXISTS (SELECT FROM bursar_fleet.changes WHERE app = $1)";
         self.only(sql, &[(&app, Type::TEXT)]).await
     }
 
@@ -166,10 +172,10 @@ impl Operator {
             let billed = billed.parse().map_err(|_| unreadable("a sum"))?;
             Ok(FleetSpend {
                 labels: value(row, 0)?,
-                requests: seq(row, 1)?,
+                requests: value(row, 1)?,
                 billed: MicroUsdSum::from_micro_usd(billed),
-                in_doubt: seq(row, 3)?,
-                unreported: seq(row, 4)?,
+                in_doubt: value(row, 3)?,
+                unreported: value(row, 4)?,
             })
         };
         rows.iter().map(read).collect()

@@ -23,7 +23,7 @@ BEGIN
     END LOOP;
 END
 $roles$;
--- To own what is made below, and to give it away again at the end.
+-- To own what is made below.
 GRANT bursar_fleet_owner TO CURRENT_USER;
 
 CREATE SCHEMA IF NOT EXISTS bursar_fleet;
@@ -143,6 +143,7 @@ BEGIN
             month::timestamp AT TIME ZONE 'UTC', (month + interval '1 month')::timestamp AT TIME ZONE 'UTC');
         EXECUTE format('CREATE UNIQUE INDEX ON %I (ledger, last_seq)', name);
         EXECUTE format('CREATE INDEX ON %I USING brin (received)', name);
+        EXECUTE format('CREATE INDEX ON %I (ledger) WHERE kind = %L', name, 'lost');
     END IF;
 END
 $$;
@@ -249,14 +250,21 @@ $$;
 -- {app, since_ms, by}, where the app '' is all apps.
 CREATE OR REPLACE FUNCTION hello(p_ledger uuid, p_secret bytea, p_host_label text, p_bursar text,
     p_journal_seq bigint, p_wall_ms bigint,
-    OUT version integer, OUT mark_seq bigint, OUT mark_chain bytea, OUT clock_ahead_ms bigint, OUT freezes text)
+    OUT version integer, OUT mark_seq bigint, OUT mark_chain bytea, OUT clock_ahead_ms bigint, OUT freezes text,
+    OUT is_revoked boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
 DECLARE
-    known ledgers := caller(p_ledger, p_secret);
+    known ledgers;
 BEGIN
+    -- One that was shut out still hears what is ordered: a freeze is for every machine that has the key.
+    SELECT * INTO known FROM ledgers WHERE id = p_ledger AND secret_sha256 = sha256(p_secret) FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'this fleet does not know the ledger' USING ERRCODE = 'BF001';
+    END IF;
+    is_revoked := known.revoked IS NOT NULL;
     clock_ahead_ms := p_wall_ms - (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
     UPDATE ledgers SET heard = clock_timestamp(), host_label = p_host_label, bursar = p_bursar,
-        journal_seq = p_journal_seq, clock_ahead_ms = hello.clock_ahead_ms, gone = NULL
+        journal_seq = greatest(p_journal_seq, 0), clock_ahead_ms = hello.clock_ahead_ms, gone = NULL
         WHERE id = p_ledger;
     version := (SELECT about.version FROM about);
     mark_seq := known.mark_seq;
@@ -292,6 +300,7 @@ DECLARE
     said jsonb;
     is_lost boolean;
     billed numeric;
+    counted bigint;
 BEGIN
     mark_seq := known.mark_seq;
     mark_chain := known.mark_chain;
@@ -335,10 +344,19 @@ BEGIN
             CONTINUE;
         END IF;
         said := p_lines[i]::jsonb;
-        billed := CASE said ->> 'kind'
+        billed := coalesce(CASE said ->> 'kind'
             WHEN 'rollup' THEN (said #>> '{row,billed}')::numeric
             ELSE (said ->> 'adds_micro_usd')::numeric
-        END;
+        END, 0);
+        counted := coalesce(CASE said ->> 'kind'
+            WHEN 'rollup' THEN (said #>> '{row,requests}')::bigint
+            WHEN 'outcome' THEN 1 WHEN 'crashed' THEN 1 WHEN 'withdrawn' THEN 1
+        END, 0);
+        -- One line must not make the sums of all unreadable.
+        IF billed = 'NaN' OR billed <> trunc(billed) OR billed NOT BETWEEN 0 AND 1e18
+            OR counted NOT BETWEEN 0 AND 1000000000000 THEN
+            RAISE EXCEPTION 'line % has an amount or a count that is none', v_seq USING ERRCODE = 'BF007';
+        END IF;
         INSERT INTO lines VALUES (p_ledger, v_seq, v_seq, v_at, v_chain, p_lines[i], NULL, said ->> 'kind',
             (said ->> 'id')::uuid,
             to_timestamp(coalesce(said ->> 'started_ms', said ->> 'at_ms')::numeric / 1000),
@@ -346,20 +364,10 @@ BEGIN
             coalesce(said ->> 'served_by', said #>> '{receipt,served_by}'),
             CASE said ->> 'kind'
                 WHEN 'reconciled' THEN 'reconciled'
-                WHEN 'outcome' THEN CASE
-                    WHEN said ->> 'state' = 'unreported' AND said #>> '{receipt,billed}' = 'malformed'
-                        THEN 'malformed'
-                    ELSE state_word(said -> 'state')
-                END
                 ELSE state_word(said -> 'state')
             END,
             state_word(said -> 'was'),
-            CASE said ->> 'kind'
-                WHEN 'rollup' THEN (said #>> '{row,requests}')::bigint
-                WHEN 'outcome' THEN 1 WHEN 'crashed' THEN 1 WHEN 'withdrawn' THEN 1
-                ELSE 0
-            END,
-            coalesce(billed, 0), said #>> '{key,value}');
+            counted, billed, said #>> '{key,value}');
     END LOOP;
     IF v_seq < known.mark_seq AND v_seq > p_after_seq AND (v_seq, v_chain) IS DISTINCT FROM
         (SELECT (l.seq, l.chain) FROM line_at(p_ledger, v_seq) AS l) THEN
@@ -387,6 +395,8 @@ DECLARE
 BEGIN
     IF octet_length(p_new_secret) <> 32 THEN
         RAISE EXCEPTION 'a ledger''s secret has 32 bytes' USING ERRCODE = 'BF009';
+    ELSIF p_seq < 0 OR p_seq > known.mark_seq THEN
+        RAISE EXCEPTION 'line % is not common to both', p_seq USING ERRCODE = 'BF005';
     END IF;
     IF EXISTS (SELECT FROM ledgers WHERE id = p_new_ledger AND secret_sha256 = sha256(p_new_secret)
         AND copy_of = p_ledger AND copied_up_to = p_seq) THEN
@@ -495,7 +505,6 @@ INSERT INTO about (version) VALUES (1) ON CONFLICT (one) DO UPDATE SET version =
 
 REVOKE ALL ON ALL TABLES IN SCHEMA bursar_fleet FROM PUBLIC, bursar_node, bursar_operator, bursar_reader;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA bursar_fleet FROM PUBLIC, bursar_node, bursar_operator, bursar_reader;
-ALTER DEFAULT PRIVILEGES IN SCHEMA bursar_fleet REVOKE ALL ON FUNCTIONS FROM PUBLIC;
 GRANT USAGE ON SCHEMA bursar_fleet TO bursar_node, bursar_operator, bursar_reader;
 GRANT EXECUTE ON FUNCTION greet TO bursar_node, bursar_operator, bursar_reader;
 GRANT EXECUTE ON FUNCTION is_open, enrol, hello, chain_at, ship, fork, leave TO bursar_node;

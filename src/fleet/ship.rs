@@ -9,15 +9,14 @@
 //! Promise: bounded memory, whatever is to be shipped; a visit that ends anywhere is gone on with by the next. The
 //! database's mark is the truth, and what is kept here a hint.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tokio::task::spawn_blocking;
 
 use super::chain::Chain;
-use super::database::{Fleet, FleetError, Taken};
+use super::database::{Fleet, FleetError, Standing, Taken};
 use super::identity::{FleetIdentity, IdentityError};
 use super::marks::Marks;
-use super::orders::FleetOrders;
 use crate::ledger::LedgerError;
 use crate::ledger::query::{Since, last_seq, lines_since};
 use crate::ledger::state_dir::Directory;
@@ -38,7 +37,7 @@ pub struct Shipping {
 }
 
 /// What a visit came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shipped {
     /// Lines, and ranges that the journal does not have.
     pub lines: u64,
@@ -49,7 +48,13 @@ pub struct Shipped {
     pub clock_ahead_ms: i64,
     /// It was a copy, and took another name.
     pub forked: bool,
-    pub orders: FleetOrders,
+}
+
+/// A ledger by the name that it had when it said hello. Orders are heard whatever becomes of its lines.
+pub struct Hearing {
+    state_dir: PathBuf,
+    identity: FleetIdentity,
+    host_label: String,
 }
 
 /// Why a visit did not come to its end.
@@ -132,15 +137,12 @@ impl Shipping {
         &self.identity
     }
 
-    /// Says that this ledger is there, and hears what is ordered.
-    pub async fn hello(&mut self, fleet: &Fleet, wall_ms: u64) -> Result<Shipped, Trouble> {
-        let mut shipped = Shipped::default();
-        for _ in 0..TURNS_MAX {
-            if self.agreed(fleet, wall_ms, &mut shipped).await?.is_some() {
-                return Ok(shipped);
-            }
+    pub fn hearing(&self) -> Hearing {
+        Hearing {
+            state_dir: self.state_dir.clone(),
+            identity: self.identity.clone(),
+            host_label: self.host_label.clone(),
         }
-        Err(Trouble::Undecided)
     }
 
     /// Brings everything there that was acknowledged when it began, and what came meanwhile.
@@ -174,7 +176,9 @@ impl Shipping {
         let standing = hello.await?;
         shipped.clock_ahead_ms = standing.clock_ahead_ms;
         shipped.mark_seq = standing.mark_seq;
-        shipped.orders = standing.orders;
+        if standing.is_revoked {
+            return Err(FleetError::Revoked.into());
+        }
         let is_ours = match self.chain_at(standing.mark_seq).await? {
             Own::Known(chain) => chain == standing.chain,
             Own::Elsewhere => false,
@@ -304,12 +308,28 @@ impl Shipping {
     }
 
     async fn journal_seq(&self) -> Result<u64, Trouble> {
-        let state_dir = self.state_dir.clone();
-        let reading = spawn_blocking(move || last_seq(&state_dir));
-        Ok(reading.await.map_err(|_| Trouble::Panicked)??)
+        journal_seq(&self.state_dir).await
     }
 
     fn directory(&self) -> Result<Directory, LedgerError> {
         Directory::open(&self.state_dir)
     }
+}
+
+// === impl Hearing ===
+
+impl Hearing {
+    /// Says that this ledger is there, and hears what is ordered.
+    pub async fn hello(&self, fleet: &Fleet, wall_ms: u64) -> Result<Standing, Trouble> {
+        // A journal that cannot be read keeps nothing from being heard.
+        let journal_seq = journal_seq(&self.state_dir).await.unwrap_or(0);
+        let hello = fleet.hello(&self.identity, &self.host_label, journal_seq, wall_ms);
+        Ok(hello.await?)
+    }
+}
+
+async fn journal_seq(state_dir: &Path) -> Result<u64, Trouble> {
+    let state_dir = state_dir.to_owned();
+    let reading = spawn_blocking(move || last_seq(&state_dir));
+    Ok(reading.await.map_err(|_| Trouble::Panicked)??)
 }

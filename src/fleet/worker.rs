@@ -5,6 +5,7 @@
 //! database says otherwise, also over a restart.
 
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::address::{Address, UrlFile};
 use super::database::{Fleet, FleetError};
 use super::orders::FleetOrders;
-use super::ship::{Shipped, Shipping, Trouble};
+use super::ship::{Hearing, Shipped, Shipping, Trouble};
 use crate::calendar;
 use crate::caps::Caps;
 use crate::clock::SharedClock;
@@ -64,7 +65,10 @@ impl Worker {
             table: table.clone(),
             clock: Arc::clone(clock),
             metrics: Arc::clone(metrics),
-            reported: Mutex::default(),
+            reported: Mutex::new(FleetFigures {
+                ship_interval_s: table.interval.as_secs(),
+                ..FleetFigures::default()
+            }),
         };
         metrics.fleet.show(&worker.reported.lock());
         Some(Arc::new(worker))
@@ -92,10 +96,8 @@ impl Worker {
                 true => Errand::Ship,
                 false => Errand::Hello,
             };
-            let heard = self.visit(&mut shipping, errand).await;
-            if let Some(orders) = heard {
-                self.obey(&caps, &orders);
-            }
+            let obey = |orders: &FleetOrders| self.obey(&caps, orders);
+            self.visit(&mut shipping, errand, &obey).await;
             if errand == Errand::Ship {
                 since_shipped = Duration::ZERO;
             }
@@ -111,7 +113,9 @@ impl Worker {
     /// After the last outcome was written.
     pub async fn flush(&self) {
         let mut shipping = None;
-        let visit = self.visit(&mut shipping, Errand::Ship);
+        // Nothing is sent any more: what is heard is for the next start.
+        let keep = |orders: &FleetOrders| self.keep(orders);
+        let visit = self.visit(&mut shipping, Errand::Ship, &keep);
         if timeout(self.table.stop_flush, visit).await.is_err() {
             tracing::warn!(
                 "[fleet] stop_flush_s is over; the rest is shipped after the next start"
@@ -119,12 +123,16 @@ impl Worker {
         }
     }
 
-    /// On the disk first, then in force.
-    fn obey(&self, caps: &Caps, orders: &FleetOrders) {
+    fn keep(&self, orders: &FleetOrders) {
         let stored = Directory::open(&self.state_dir).and_then(|state| orders.store_new(&state));
         if let Err(error) = stored {
-            tracing::error!(%error, "what the fleet ordered is in force, and cannot be kept over a restart");
+            tracing::error!(%error, "what the fleet ordered cannot be kept over a restart");
         }
+    }
+
+    /// On the disk first, then in force.
+    fn obey(&self, caps: &Caps, orders: &FleetOrders) {
+        self.keep(orders);
         let freezes = orders.freezes();
         let count = freezes.frozen_by().count();
         if caps.obey_fleet(freezes) {
@@ -132,27 +140,28 @@ impl Worker {
         }
     }
 
-    /// What is ordered, where the database was heard.
-    async fn visit(&self, shipping: &mut Option<Shipping>, errand: Errand) -> Option<FleetOrders> {
-        let visited = self.try_visit(shipping, errand).await;
+    async fn visit(
+        &self,
+        shipping: &mut Option<Shipping>,
+        errand: Errand,
+        obey: &(dyn Fn(&FleetOrders) + Sync),
+    ) {
+        let visited = self.try_visit(shipping, errand, obey).await;
         let now_ms = self.clock.wall_ms();
-        if let Ok(shipped) = &visited {
-            self.copied.up_to(shipped.mark_seq);
-        }
         let mut reported = self.reported.lock();
         reported.visits = reported.visits.saturating_add(1);
-        let heard = match visited {
+        match visited {
             Ok(shipped) => {
                 if reported.trouble.take().is_some() {
-                    tracing::info!(lines = shipped.lines, "the fleet is reached again");
+                    tracing::info!("the fleet is reached again");
                 }
                 reported.heard_ms = Some(now_ms);
-                reported.lines_shipped = reported.lines_shipped.saturating_add(shipped.lines);
-                reported.lines_behind = shipped.journal_seq.saturating_sub(shipped.mark_seq);
-                if reported.lines_behind == 0 {
+                if let Some(shipped) = shipped {
+                    self.copied.up_to(shipped.mark_seq);
+                    reported.lines_shipped = reported.lines_shipped.saturating_add(shipped.lines);
+                    reported.lines_behind = shipped.journal_seq.saturating_sub(shipped.mark_seq);
                     reported.caught_up_ms = Some(now_ms);
                 }
-                Some(shipped.orders)
             }
             Err(trouble) => {
                 let trouble = trouble.to_string();
@@ -164,18 +173,19 @@ impl Worker {
                 reported.failed_visits = reported.failed_visits.saturating_add(1);
                 // Its files may have changed.
                 *shipping = None;
-                None
             }
-        };
+        }
         self.metrics.fleet.show(&reported);
-        heard
     }
 
+    /// What was shipped, where that was the errand. Orders are handed over as soon as they are heard, also while a long
+    /// journal is shipped.
     async fn try_visit(
         &self,
         shipping: &mut Option<Shipping>,
         errand: Errand,
-    ) -> Result<Shipped, Trouble> {
+        obey: &(dyn Fn(&FleetOrders) + Sync),
+    ) -> Result<Option<Shipped>, Trouble> {
         let table = &self.table;
         let refuse = |why: String| Trouble::UrlFile {
             path: self.url_file.clone(),
@@ -190,18 +200,39 @@ impl Worker {
             Some(shipping) => shipping,
             none => none.insert(self.opened(file.code.is_some())?),
         };
-        let now_ms = self.clock.wall_ms();
-        let visited = match errand {
-            Errand::Hello => shipping.hello(&fleet, now_ms).await,
-            Errand::Ship => shipping.visit(&fleet, now_ms).await,
-        };
-        match (visited, file.code) {
+        let heard = self.hear(&shipping.hearing(), &fleet, obey).await;
+        match (heard, file.code) {
             (Err(Trouble::Fleet(FleetError::Unknown)), Some(code)) => {
                 shipping.enrol(&fleet, &code).await?;
                 tracing::info!(ledger = %shipping.identity().ledger, "this ledger is in the fleet");
-                shipping.visit(&fleet, self.clock.wall_ms()).await
+                self.hear(&shipping.hearing(), &fleet, obey).await?;
             }
-            (visited, _) => visited,
+            (heard, _) => heard?,
+        }
+        if errand == Errand::Hello {
+            return Ok(None);
+        }
+        let hearing = shipping.hearing();
+        let mut visit = pin!(shipping.visit(&fleet, self.clock.wall_ms()));
+        loop {
+            tokio::select! {
+                shipped = &mut visit => return shipped.map(Some),
+                () = sleep(HELLO_PAUSE) => self.hear(&hearing, &fleet, obey).await?,
+            }
+        }
+    }
+
+    async fn hear(
+        &self,
+        hearing: &Hearing,
+        fleet: &Fleet,
+        obey: &(dyn Fn(&FleetOrders) + Sync),
+    ) -> Result<(), Trouble> {
+        let standing = hearing.hello(fleet, self.clock.wall_ms()).await?;
+        obey(&standing.orders);
+        match standing.is_revoked {
+            true => Err(FleetError::Revoked.into()),
+            false => Ok(()),
         }
     }
 

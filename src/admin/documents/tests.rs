@@ -184,7 +184,7 @@ fn a_status_says_what_it_knows() {
          \"billed_micro_usd\":0,\"drained_micro_usd\":0,\"requests\":0,\"in_doubt\":0,\"unreported\":0,\
          \"ledger\":{\"state_dir\":\"\",\"writable\":false,\"unavailable\":null,\"last_commit\":null,\
          \"commits\":0,\"journal_bytes\":0,\"index_lag_records\":0,\"adding_up\":false,\
-         \"quarantined\":0,\"unwritten_waiting\":0,\"unwritten_dropped\":0}}"
+         \"quarantined\":0,\"unwritten_waiting\":0,\"unwritten_dropped\":0},\"fleet\":null}"
     );
     assert_eq!(adding_up.billed_micro_usd, None);
     assert!(text(&adding_up).contains("\"requests\":null"));

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use jiff::tz::TimeZone;
+
+use crate::cli::arguments::zone;
 use crate::cli::error::CliError;
 use crate::cli::locate::LedgerArgs;
 use crate::config::FleetTable;
@@ -19,6 +22,16 @@ pub struct FleetArgs {
 // === impl FleetArgs ===
 
 impl FleetArgs {
+    /// The zone that was named, else that of the caps, as for what one ledger is asked.
+    pub fn zone(&self, named: Option<&str>) -> Result<TimeZone, CliError> {
+        let place = self.ledger.whereabouts();
+        let of_caps = place.map(|place| place.caps.time_zone).ok();
+        match of_caps.filter(|zone| named.is_none() && zone.iana_name().is_some()) {
+            Some(zone) => Ok(zone),
+            None => zone(named),
+        }
+    }
+
     pub fn new(url_file: Option<PathBuf>, ledger: LedgerArgs) -> Self {
         Self { url_file, ledger }
     }

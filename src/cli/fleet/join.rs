@@ -4,6 +4,7 @@
 //! or not at all, and after the database was asked whether the login, the version and the code will do. The
 //! configuration is read as it would be before it is replaced. Nothing is restarted.
 
+use std::fs::Metadata;
 use std::io::{self, BufRead, IsTerminal};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -15,13 +16,13 @@ use serde::Serialize;
 use super::address::{connected, failed};
 use crate::cli::error::CliError;
 use crate::cli::key::typed;
-use crate::cli::locate::{LedgerArgs, UNITS_KEY};
+use crate::cli::locate::LedgerArgs;
 use crate::cli::output::{remark, say, say_document};
 use crate::cli::runtime::block_on;
 use crate::cli::whole_file::WholeFile;
 use crate::clock::SystemClock;
 use crate::config::{Whereabouts, is_label};
-use crate::fleet::{Fleet, FleetIdentity, FleetOrders, Shipping, UrlFile};
+use crate::fleet::{Fleet, FleetError, FleetIdentity, FleetOrders, Shipping, UrlFile};
 use crate::ledger::state_dir::Directory;
 
 /// The system service's configuration, whose user cannot read a file of mode 0600 beside it.
@@ -34,7 +35,7 @@ const CREDENTIAL: &str = "/run/credentials/bursar.service/fleet-url";
 /// A clock that is further off is worth a word.
 const SKEW_MS_MAX: u64 = 5_000;
 
-const LINE_BYTES_MAX: u64 = 16 * 1024;
+const LINE_BYTES_MAX: usize = 16 * 1024;
 
 #[derive(Debug, clap::Args)]
 pub struct JoinArgs {
@@ -78,9 +79,12 @@ struct JoinDocument {
 
 #[derive(Serialize)]
 struct LeaveDocument {
-    ledger: String,
+    /// `null`: it was in none, or the system service has it.
+    ledger: Option<String>,
     lines_shipped: u64,
     config: Option<String>,
+    /// A command for what is left to do.
+    then: Option<&'static str>,
 }
 
 fn label(text: &str) -> Result<String, String> {
@@ -105,33 +109,34 @@ pub fn join(args: &JoinArgs) -> Result<(), CliError> {
                 .to_owned(),
         )
     })?;
-    if place.fleet.url_file.is_some() {
+    let is_system = config == Path::new(SYSTEM_CONFIG) && geteuid().is_root();
+    // The system service's directory is its own user's.
+    let known = match is_system {
+        true => None,
+        false => identity(&place.state_dir)?,
+    };
+    if place.fleet.url_file.is_some() && known.is_some() {
         return Err(CliError::Failed(format!(
-            "{} has a [fleet] url_file already: this machine is in a fleet; `bursar fleet leave` ends that",
-            config.display()
+            "the ledger in {} is in a fleet already; `bursar fleet leave` ends that",
+            place.state_dir.display()
         )));
     }
-    let given = asked_for()?;
-    let clock_ahead_ms = block_on(checked(&given, &place))?;
-    let url_file = args
-        .url_file
-        .clone()
-        .unwrap_or_else(|| config.with_file_name("fleet-url"));
-    let is_system = config == Path::new(SYSTEM_CONFIG) && geteuid().is_root();
+    let url_file = url_file(args, &config)?;
+    let given = asked_for(known.is_some())?;
+    let clock_ahead_ms = block_on(checked(&given, &place, known.as_ref()))?;
     let named = match is_system {
         true => PathBuf::from(CREDENTIAL),
-        false => std::path::absolute(&url_file).map_err(failed)?,
+        false => url_file.clone(),
     };
     let text = std::fs::read_to_string(&config).map_err(|error| unreadable(&config, &error))?;
-    let new = with_fleet(&text, &named, args.host_label.as_deref()).ok_or_else(|| {
-        CliError::Failed(format!(
-            "{} cannot be changed by this command; write below [fleet]: url_file = {:?}",
-            config.display(),
-            named.display().to_string()
-        ))
-    })?;
     let code = given.code.as_deref().unwrap_or_default();
-    write(&url_file, &format!("{}\n{code}\n", given.url), None)?;
+    let owner = std::fs::metadata(&config).map_err(|error| unreadable(&config, &error))?;
+    write(
+        &url_file,
+        &format!("{}\n{code}\n", given.url),
+        0o600,
+        &owner,
+    )?;
     if is_system {
         let drop_in = Path::new(DROP_IN);
         if let Some(folder) = drop_in.parent() {
@@ -141,15 +146,24 @@ pub fn join(args: &JoinArgs) -> Result<(), CliError> {
             "[Service]\nLoadCredential=fleet-url:{}\n",
             url_file.display()
         );
-        write(drop_in, &unit, Some(0o644))?;
+        write(drop_in, &unit, 0o644, &owner)?;
     }
-    replace(&config, &new)?;
+    // What the file says already is left as it stands.
+    if !says(&text, "url_file", named.to_str()) || args.host_label.is_some() {
+        let new = with_fleet(&text, &named, args.host_label.as_deref()).ok_or_else(|| {
+            CliError::Failed(format!(
+                "{} cannot be changed by this command. The URL is in {}; write below [fleet]: url_file = {:?}, and start \
+                 bursar again",
+                config.display(),
+                url_file.display(),
+                named.display().to_string()
+            ))
+        })?;
+        replace(&config, &new)?;
+    }
     let then = match is_system {
         true => "systemctl daemon-reload && systemctl restart bursar".to_owned(),
-        false if Path::new(UNITS_KEY).exists() => {
-            "systemctl --user restart bursar, or start `bursar run` again".to_owned()
-        }
-        false => "start `bursar run` again".to_owned(),
+        false => "start `bursar run` again, or: systemctl --user restart bursar".to_owned(),
     };
     let host_label = args
         .host_label
@@ -175,8 +189,34 @@ pub fn join(args: &JoinArgs) -> Result<(), CliError> {
     ))
 }
 
-/// Login, version, code and clock. Answers by how much this machine's clock is ahead, in milliseconds.
-async fn checked(given: &UrlFile, place: &Whereabouts) -> Result<i64, CliError> {
+/// The name of a ledger that was in a fleet.
+fn identity(state_dir: &Path) -> Result<Option<FleetIdentity>, CliError> {
+    if !state_dir.join("fleet.json").exists() {
+        return Ok(None);
+    }
+    let directory = Directory::open(state_dir)?;
+    FleetIdentity::read(&directory).map_err(failed)
+}
+
+/// Where the URL is written. A file that was named and holds something is another one's: the other commands read it.
+fn url_file(args: &JoinArgs, config: &Path) -> Result<PathBuf, CliError> {
+    let path = args.url_file.clone();
+    let path = path.unwrap_or_else(|| config.with_file_name("fleet-url"));
+    if args.url_file.is_some() && path.exists() {
+        return Err(CliError::usage(format_args!(
+            "--url-file: {} is there already; `join` writes a new file",
+            path.display()
+        )));
+    }
+    std::path::absolute(path).map_err(failed)
+}
+
+/// Login, version, code or name, and clock. Answers by how much this machine's clock is ahead, in milliseconds.
+async fn checked(
+    given: &UrlFile,
+    place: &Whereabouts,
+    known: Option<&FleetIdentity>,
+) -> Result<i64, CliError> {
     let fleet = connected(&given.url, &place.fleet).await?;
     let greeting = fleet.greet().await.map_err(failed)?;
     if !greeting.is_node {
@@ -191,13 +231,22 @@ async fn checked(given: &UrlFile, place: &Whereabouts) -> Result<i64, CliError> 
              its own, IN ROLE bursar_node alone, is better",
         );
     }
+    let now_ms = SystemClock::shared().wall_ms();
+    let is_known = match known {
+        Some(known) => match fleet.hello(known, &place.fleet.label(), 0, now_ms).await {
+            Ok(standing) if standing.is_revoked => return Err(failed(FleetError::Revoked)),
+            Ok(_) => true,
+            Err(FleetError::Unknown) => false,
+            Err(error) => return Err(failed(error)),
+        },
+        None => false,
+    };
     let code = given.code.as_deref().unwrap_or_default();
-    if !fleet.is_open(code).await.map_err(failed)? {
+    if !is_known && !fleet.is_open(code).await.map_err(failed)? {
         return Err(CliError::Failed(
             "the code is not known, was used, or has expired; an operator makes another: bursar fleet invite".to_owned(),
         ));
     }
-    let now_ms = SystemClock::shared().wall_ms();
     let ahead = i128::from(now_ms) - i128::from(greeting.now_ms);
     let ahead = i64::try_from(ahead).unwrap_or(i64::MAX);
     if ahead.unsigned_abs() > SKEW_MS_MAX {
@@ -210,150 +259,218 @@ async fn checked(given: &UrlFile, place: &Whereabouts) -> Result<i64, CliError> 
     Ok(ahead)
 }
 
-/// The URL and the code, typed or piped.
-fn asked_for() -> Result<UrlFile, CliError> {
+/// The URL and the code, typed or piped. A ledger that was in the fleet needs no code.
+fn asked_for(is_known: bool) -> Result<UrlFile, CliError> {
     let text = if io::stdin().is_terminal() {
         remark("bursar: the URL of the fleet's database, then Enter (it is not shown):");
-        let url = block_on(async { Ok(typed().await) })?.map_err(failed)?;
+        let url = block_on(async { Ok(typed(LINE_BYTES_MAX).await) })?.map_err(failed)?;
         remark("bursar: the code that lets this ledger in, then Enter (it is not shown):");
-        let code = block_on(async { Ok(typed().await) })?.map_err(failed)?;
+        let code = block_on(async { Ok(typed(LINE_BYTES_MAX).await) })?.map_err(failed)?;
         let [url, code] = [url, code].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         format!("{url}\n{code}")
     } else {
         let mut text = String::new();
-        let mut lines = io::Read::take(io::stdin().lock(), LINE_BYTES_MAX);
+        let bytes_max = u64::try_from(2 * LINE_BYTES_MAX).unwrap_or(u64::MAX);
+        let mut lines = io::Read::take(io::stdin().lock(), bytes_max);
         for _ in 0..2 {
             lines.read_line(&mut text).map_err(failed)?;
         }
         text
     };
+    if text.lines().any(|line| line.len() > LINE_BYTES_MAX) {
+        return Err(CliError::usage(format_args!(
+            "a URL or code of more than {LINE_BYTES_MAX} bytes cannot be right"
+        )));
+    }
     let given = UrlFile::parse(&text);
     match (given.url.is_empty(), &given.code) {
         (true, _) => Err(CliError::usage(
             "no URL was given: two lines on standard input, postgresql://USER:PASSWORD@HOST/DATABASE and the code",
         )),
-        (false, None) => Err(CliError::usage(
+        (false, None) if !is_known => Err(CliError::usage(
             "no code was given below the URL: an operator makes one: bursar fleet invite",
         )),
-        (false, Some(_)) => Ok(given),
+        (false, _) => Ok(given),
     }
+}
+
+/// The lines of a configuration, and which are of its table `[fleet]`; the header is one.
+fn lines_of_fleet(text: &str) -> impl Iterator<Item = (&str, bool)> {
+    let mut is_fleet = false;
+    text.split_inclusive('\n').map(move |line| {
+        let code = line.split('#').next().unwrap_or_default().trim();
+        if let Some(table) = code.strip_prefix('[') {
+            is_fleet = table
+                .strip_suffix(']')
+                .is_some_and(|name| name.trim() == "fleet");
+        }
+        (line, is_fleet)
+    })
+}
+
+fn key_of(line: &str) -> &str {
+    let code = line.split('#').next().unwrap_or_default();
+    code.split_once('=').map_or("", |(key, _)| key.trim())
 }
 
 /// The configuration with the lines of a fleet; `None`: it would not say what is meant.
 fn with_fleet(text: &str, url_file: &Path, host_label: Option<&str>) -> Option<String> {
     let url_file = url_file.to_str()?;
-    let mut lines = vec![format!("url_file = {url_file:?}")];
-    lines.extend(host_label.map(|label| format!("host_label = {label:?}")));
-    let lines = format!("{}\n", lines.join("\n"));
-    let header = |line: &&str| {
-        line.split('#')
-            .next()
-            .is_some_and(|code| code.trim() == "[fleet]")
-    };
-    let new = match text.split_inclusive('\n').find(header) {
-        Some(header) => {
-            let (before, behind) = text.split_once(header)?;
-            let end = if header.ends_with('\n') { "" } else { "\n" };
-            format!("{before}{header}{end}{lines}{behind}")
+    let mut keys = vec![("url_file", url_file)];
+    keys.extend(host_label.map(|label| ("host_label", label)));
+    let lines = keys
+        .iter()
+        .map(|(key, value)| format!("{key} = {value:?}\n"));
+    let lines: String = lines.collect();
+    // Below the header; the old lines of these keys go.
+    let mut new = String::with_capacity(text.len() + lines.len());
+    let mut is_written = false;
+    for (line, is_fleet) in lines_of_fleet(text) {
+        if is_fleet && keys.iter().any(|(key, _)| *key == key_of(line)) {
+            continue;
         }
-        None => {
-            let end = if text.is_empty() || text.ends_with('\n') {
-                ""
-            } else {
-                "\n"
-            };
-            format!("{text}{end}\n[fleet]\n{lines}")
+        new.push_str(line);
+        if is_fleet && !is_written {
+            if !line.ends_with('\n') {
+                new.push('\n');
+            }
+            new.push_str(&lines);
+            is_written = true;
         }
-    };
-    says_url_file(&new, Some(url_file)).then_some(new)
+    }
+    if !is_written {
+        let end = if text.is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        };
+        new.push_str(&format!("{end}\n[fleet]\n{lines}"));
+    }
+    let says_all = keys.iter().all(|(key, value)| says(&new, key, Some(value)));
+    says_all.then_some(new)
 }
 
 /// The configuration without the URL's file; `None`: it would not say what is meant.
 fn without_fleet(text: &str) -> Option<String> {
-    let mut is_fleet = false;
-    let mut new = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        let code = line.split('#').next().unwrap_or_default().trim();
-        if code.starts_with('[') {
-            is_fleet = code == "[fleet]";
-        }
-        let is_url_file = code
-            .split('=')
-            .next()
-            .is_some_and(|key| key.trim() == "url_file");
-        if !(is_fleet && is_url_file) {
-            new.push_str(line);
-        }
-    }
-    says_url_file(&new, None).then_some(new)
+    let left = lines_of_fleet(text);
+    let left = left.filter(|(line, is_fleet)| !(*is_fleet && key_of(line) == "url_file"));
+    let new: String = left.map(|(line, _)| line).collect();
+    says(&new, "url_file", None).then_some(new)
 }
 
-fn says_url_file(text: &str, wanted: Option<&str>) -> bool {
+/// Whether this is the value of a key below `[fleet]`; `None`: there is no such key.
+fn says(text: &str, key: &str, wanted: Option<&str>) -> bool {
     let Ok(file) = toml::de::DeTable::parse(text) else {
         return false;
     };
     let fleet = file.get_ref().get("fleet");
-    let said = fleet.and_then(|table| table.get_ref().get("url_file"));
+    let said = fleet.and_then(|table| table.get_ref().get(key));
     said.and_then(|value| value.get_ref().as_str()) == wanted
 }
 
 pub fn leave(args: &LeaveArgs) -> Result<(), CliError> {
+    let place = args.ledger.whereabouts()?;
+    if place.path.as_deref() == Some(Path::new(SYSTEM_CONFIG)) && geteuid().is_root() {
+        return leave_by_restart(args, &place);
+    }
     let place = block_on(args.ledger.found())?;
     let directory = Directory::open(&place.state_dir)?;
     // A daemon would go on shipping.
     let _lock = Directory::open(&place.state_dir)?.lock()?;
-    let Some(identity) = FleetIdentity::read(&directory).map_err(failed)? else {
-        return Err(CliError::Failed(format!(
-            "the ledger in {} is in no fleet",
-            place.state_dir.display()
-        )));
-    };
-    let shipped = match block_on(shipped_to_the_end(&place)) {
-        Ok(lines) => lines,
-        Err(error) if args.unshipped => {
-            remark(format_args!(
-                "bursar: {error}; what was not shipped stays here alone"
-            ));
-            0
+    // Known before the goodbye, so that the command can be given again.
+    let config = without(&place)?;
+    let identity = FleetIdentity::read(&directory).map_err(failed)?;
+    let mut shipped = 0;
+    if identity.is_some() {
+        match block_on(shipped_to_the_end(&place, args.unshipped)) {
+            Ok(lines) => shipped = lines,
+            Err(error) if args.unshipped => {
+                remark(format_args!(
+                    "bursar: {error}; what was not shipped stays here alone"
+                ));
+            }
+            Err(error) => {
+                return Err(CliError::Failed(format!(
+                    "{error}. Nothing was changed; --unshipped leaves without shipping the rest"
+                )));
+            }
         }
-        Err(error) => {
-            return Err(CliError::Failed(format!(
-                "{error}. Nothing was changed; --unshipped leaves without shipping the rest"
-            )));
-        }
-    };
-    let config = match place.path.as_deref() {
-        Some(path) if place.fleet.url_file.is_some() => {
-            let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
-            let new = without_fleet(&text).ok_or_else(|| {
-                CliError::Failed(format!(
-                    "take url_file below [fleet] out of {} yourself, then give this command again",
-                    path.display()
-                ))
-            })?;
-            replace(path, &new)?;
-            Some(path.display().to_string())
-        }
-        _ => None,
-    };
+    }
+    if let Some((path, new)) = &config {
+        replace(path, new)?;
+    }
     // The name stays: under another one everything would be shipped a second time after a return.
     FleetOrders::remove(&directory)?;
+    let document = LeaveDocument {
+        ledger: identity.map(|identity| identity.ledger.to_string()),
+        lines_shipped: shipped,
+        config: config.map(|(path, _)| path.display().to_string()),
+        then: None,
+    };
+    if args.json {
+        return say_document(&document);
+    }
+    match document.ledger {
+        Some(ledger) => say(format_args!(
+            "the ledger {ledger} has left its fleet; what it shipped stays counted there. Its file with the URL can be \
+             removed; `bursar fleet join` brings it back under the same name",
+        )),
+        None => say("this ledger was in no fleet; its configuration names none any more"),
+    }
+}
+
+/// The system service's directory and credentials are its own: it ships the rest when it stops.
+fn leave_by_restart(args: &LeaveArgs, place: &Whereabouts) -> Result<(), CliError> {
+    const THEN: &str = "systemctl daemon-reload && systemctl restart bursar";
+    let Some((path, new)) = without(place)? else {
+        return Err(CliError::Failed(
+            "the system service is in no fleet: its configuration has no [fleet] url_file"
+                .to_owned(),
+        ));
+    };
+    replace(&path, &new)?;
+    match std::fs::remove_file(DROP_IN) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(unwritable(Path::new(DROP_IN), &error));
+        }
+        Ok(()) | Err(_) => {}
+    }
     if args.json {
         return say_document(&LeaveDocument {
-            ledger: identity.ledger.to_string(),
-            lines_shipped: shipped,
-            config,
+            ledger: None,
+            lines_shipped: 0,
+            config: Some(path.display().to_string()),
+            then: Some(THEN),
         });
     }
     say(format_args!(
-        "the ledger {} has left its fleet; what it shipped stays counted there. Its file with the URL can be removed; \
-         `bursar fleet join` brings it back under the same name",
-        identity.ledger
+        "the system service leaves its fleet with its next stop, which ships the rest: {THEN}\n\
+         What it shipped stays counted there. /etc/bursar/fleet-url can be removed after that"
     ))
 }
 
-/// Ships what is left, then says goodbye.
-async fn shipped_to_the_end(place: &Whereabouts) -> Result<u64, CliError> {
+/// The configuration's file, and what it is to be. `None`: it names no fleet.
+fn without(place: &Whereabouts) -> Result<Option<(PathBuf, String)>, CliError> {
+    let Some(path) = place
+        .path
+        .clone()
+        .filter(|_| place.fleet.url_file.is_some())
+    else {
+        return Ok(None);
+    };
+    let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
+    match without_fleet(&text) {
+        Some(new) => Ok(Some((path, new))),
+        None => Err(CliError::Failed(format!(
+            "{} cannot be changed by this command: comment out its url_file below [fleet] when this is done, and give \
+             this command with a configuration that has it as a line of its own",
+            path.display()
+        ))),
+    }
+}
+
+/// Ships what is left, then says goodbye; where it may, also without shipping.
+async fn shipped_to_the_end(place: &Whereabouts, may_be_less: bool) -> Result<u64, CliError> {
     let table = &place.fleet;
     let path = table.url_file.as_ref().ok_or_else(|| {
         CliError::Failed("[fleet] url_file is not set: the database is not known".to_owned())
@@ -365,40 +482,37 @@ async fn shipped_to_the_end(place: &Whereabouts) -> Result<u64, CliError> {
         return Ok(0);
     };
     let now_ms = SystemClock::shared().wall_ms();
-    let shipped = shipping.visit(&fleet, now_ms).await.map_err(failed)?;
+    let visited = shipping.visit(&fleet, now_ms).await.map_err(failed);
+    if visited.is_err() && !may_be_less {
+        return visited.map(|shipped| shipped.lines);
+    }
     fleet.leave(shipping.identity()).await.map_err(failed)?;
-    Ok(shipped.lines)
+    visited.map(|shipped| shipped.lines)
 }
 
-/// A file of its own, 0600 where nothing else is asked.
-fn write(path: &Path, text: &str, mode: Option<u32>) -> Result<(), CliError> {
+/// A file of its own, of the owner that another one has.
+fn write(path: &Path, text: &str, mode: u32, owner: &Metadata) -> Result<(), CliError> {
     let target = WholeFile::create(path)?;
-    let written = io::Write::write_all(&mut target.file(), text.as_bytes());
+    let written = fill(&target, text, mode, owner);
     written.map_err(|error| unwritable(path, &error))?;
-    if let Some(mode) = mode {
-        let mode = Mode::from_raw_mode(mode);
-        fchmod(target.file(), mode).map_err(|error| unwritable(path, &error.into()))?;
-    }
     target.keep()
+}
+
+fn fill(target: &WholeFile, text: &str, mode: u32, owner: &Metadata) -> io::Result<()> {
+    io::Write::write_all(&mut target.file(), text.as_bytes())?;
+    let now = target.file().metadata()?;
+    if (owner.uid(), owner.gid()) != (now.uid(), now.gid()) {
+        let user = Some(Uid::from_raw(owner.uid()));
+        fchown(target.file(), user, Some(Gid::from_raw(owner.gid())))?;
+    }
+    Ok(fchmod(target.file(), Mode::from_raw_mode(mode))?)
 }
 
 /// The same with owner and mode of what stands there, through a link.
 fn replace(path: &Path, text: &str) -> Result<(), CliError> {
     let path = std::fs::canonicalize(path).map_err(|error| unreadable(path, &error))?;
     let before = std::fs::metadata(&path).map_err(|error| unreadable(&path, &error))?;
-    let target = WholeFile::create(&path)?;
-    let written = || -> io::Result<()> {
-        io::Write::write_all(&mut target.file(), text.as_bytes())?;
-        let now = target.file().metadata()?;
-        if (before.uid(), before.gid()) != (now.uid(), now.gid()) {
-            let owner = Some(Uid::from_raw(before.uid()));
-            fchown(target.file(), owner, Some(Gid::from_raw(before.gid())))?;
-        }
-        let mode = before.permissions().mode() & 0o7777;
-        Ok(fchmod(target.file(), Mode::from_raw_mode(mode))?)
-    };
-    written().map_err(|error| unwritable(&path, &error))?;
-    target.keep()
+    write(&path, text, before.permissions().mode() & 0o7777, &before)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> CliError {

@@ -67,8 +67,9 @@ struct InviteDocument<'a> {
 #[derive(Serialize)]
 struct RevokeDocument {
     ledger: String,
-    host: String,
     revoked: bool,
+    /// What came of it by copies, and is still in.
+    copies: Vec<String>,
 }
 
 /// `bursar fleet status --json`.
@@ -137,25 +138,66 @@ pub fn invite(args: &InviteArgs) -> Result<(), CliError> {
 }
 
 pub fn revoke(args: &RevokeArgs) -> Result<(), CliError> {
-    let meant = block_on(async {
+    let (ledger, copies) = block_on(async {
         let operator = args.fleet.operator().await?;
-        let ledgers = operator.ledgers().await.map_err(failed)?;
-        let meant = meant(&ledgers, &args.ledger)?.clone();
-        operator.revoke(meant.ledger).await.map_err(failed)?;
-        Ok(meant)
+        // A whole id needs no list, which another ledger may have made long.
+        let ledger = match Uuid::try_parse(&args.ledger) {
+            Ok(ledger) => ledger,
+            Err(_) => {
+                let ledgers = operator.ledgers().await.map_err(failed)?;
+                meant(&ledgers, &args.ledger)?.ledger
+            }
+        };
+        if !operator.revoke(ledger).await.map_err(failed)? {
+            return Err(unknown(&args.ledger));
+        }
+        let copies = operator.ledgers().await.unwrap_or_default();
+        Ok((ledger, copies_in(&copies, ledger)))
     })?;
     if args.json {
         return say_document(&RevokeDocument {
-            ledger: meant.ledger.to_string(),
-            host: meant.host,
+            ledger: ledger.to_string(),
             revoked: true,
+            copies,
         });
     }
     say(format_args!(
-        "the ledger {} of {} is shut out: nothing more is taken of it, and what it shipped stays counted. Its machine \
-         still has the organization's key: replace that at the service if it was stolen",
-        meant.ledger,
-        shown(&meant.host)
+        "the ledger {ledger} is shut out: nothing more is taken of it, and what it shipped stays counted. Its machine \
+         still has the organization's key and a login of the database: replace both if it was stolen",
+    ))?;
+    for copy in copies {
+        say(format_args!(
+            "a copy of it is still in the fleet: `bursar fleet revoke {copy}`"
+        ))?;
+    }
+    Ok(())
+}
+
+/// The ledgers that came of a ledger by copies of it, and were not shut out.
+fn copies_in(ledgers: &[FleetLedger], of: Uuid) -> Vec<String> {
+    let mut found = vec![of];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        next += 1;
+        let copies = ledgers.iter().filter(|one| one.copy_of == Some(parent));
+        found.extend(copies.map(|one| one.ledger));
+        // A circle would be the database's mistake.
+        if found.len() > ledgers.len() {
+            break;
+        }
+    }
+    let is_in = |id: &Uuid| {
+        ledgers
+            .iter()
+            .any(|one| one.ledger == *id && !one.is_revoked)
+    };
+    let copies = found.iter().skip(1).filter(|id| is_in(id));
+    copies.map(Uuid::to_string).collect()
+}
+
+fn unknown(typed: &str) -> CliError {
+    CliError::Failed(format!(
+        "the fleet has no ledger {typed:?}; `bursar fleet status` shows them"
     ))
 }
 
@@ -170,9 +212,7 @@ fn meant<'a>(ledgers: &'a [FleetLedger], typed: &str) -> Result<&'a FleetLedger,
         (Some(_), _) => Err(CliError::Failed(format!(
             "several ledgers end in {typed:?}: write more of it; `bursar fleet status` shows them"
         ))),
-        (None, _) => Err(CliError::Failed(format!(
-            "the fleet has no ledger {typed:?}; `bursar fleet status` shows them"
-        ))),
+        (None, _) => Err(unknown(&typed)),
     }
 }
 

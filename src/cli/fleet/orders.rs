@@ -1,12 +1,12 @@
 //! `bursar fleet freeze` and `thaw`: a switch for all machines.
 //!
-//! Promise: with exit code 0 the order is in the database; each machine obeys it with its next hello, at most half a
-//! minute later where it reaches the database, and keeps to it until the database says otherwise.
+//! Promise: with exit code 0 the order is in the database; each machine obeys it with its next hello, some half
+//! a minute later where it reaches the database, and keeps to it until the database says otherwise.
 
 use super::address::{FleetArgs, failed};
 use crate::cli::error::CliError;
 use crate::cli::freeze::{name, scope};
-use crate::cli::output::{say, say_document};
+use crate::cli::output::{remark, say, say_document};
 use crate::cli::runtime::block_on;
 
 #[derive(Debug, clap::Args)]
@@ -35,6 +35,13 @@ pub fn freeze(args: &OrderArgs) -> Result<(), CliError> {
     let app = scope(args.app.as_deref());
     let changed = block_on(async {
         let operator = args.fleet.operator().await?;
+        if let Some(app) = app
+            && !operator.knows_app(app).await.map_err(failed)?
+        {
+            remark(format_args!(
+                "bursar: no machine has spent as an app {app:?} so far; if that is a slip: `bursar fleet thaw {app}`"
+            ));
+        }
         operator.freeze(app).await.map_err(failed)
     })?;
     let whose = whose(app);

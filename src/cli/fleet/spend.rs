@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::address::{FleetArgs, failed};
 use crate::calendar;
-use crate::cli::arguments::{Form, word, zone};
+use crate::cli::arguments::{Form, word};
 use crate::cli::csv;
 use crate::cli::error::CliError;
 use crate::cli::look::Look;
@@ -16,7 +16,6 @@ use crate::cli::runtime::block_on;
 use crate::cli::table::TextTable;
 use crate::clock::SystemClock;
 use crate::fleet::{FleetBy, FleetSpend};
-use crate::ledger::totals::MicroUsdSum;
 
 /// What is asked for, as it was typed.
 pub struct Asked<'a> {
@@ -39,7 +38,7 @@ pub fn spend(asked: &Asked<'_>) -> Result<(), CliError> {
             .map(|typed| by(typed))
             .collect::<Result<_, _>>()?,
     };
-    let zone = zone(asked.tz)?;
+    let zone = asked.fleet.zone(asked.tz)?;
     let name = zone.iana_name().ok_or_else(|| {
         CliError::usage("this machine's time zone has no name; give one with --tz")
     })?;
@@ -84,13 +83,7 @@ fn words(by: &[FleetBy]) -> impl Iterator<Item = &'static str> {
 }
 
 fn total(rows: &[FleetSpend]) -> FleetSpend {
-    let mut total = FleetSpend {
-        labels: Vec::new(),
-        requests: 0,
-        billed: MicroUsdSum::default(),
-        in_doubt: 0,
-        unreported: 0,
-    };
+    let mut total = FleetSpend::default();
     for row in rows {
         total.requests = total.requests.saturating_add(row.requests);
         total.billed.merge(row.billed);

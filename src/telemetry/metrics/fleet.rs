@@ -9,6 +9,7 @@ use crate::telemetry::exposition::{Exposition, MetricType, MsAsSeconds};
 /// As it was at the end of the last visit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FleetFigures {
+    pub ship_interval_s: u64,
     pub visits: u64,
     pub failed_visits: u64,
     /// Since the start.
@@ -56,6 +57,12 @@ impl FleetMetrics {
             }
         }
         let of = [
+            (
+                MetricType::Gauge,
+                "bursar_fleet_ship_interval_seconds",
+                "[fleet] ship_interval_s: how often lines are shipped.",
+                figures.map(|figures| figures.ship_interval_s),
+            ),
             (
                 MetricType::Counter,
                 "bursar_fleet_lines_shipped_total",

@@ -1,33 +1,35 @@
 use super::*;
 
+const URL_FILE: &str = "url_file = \"/etc/bursar/fleet-url\"\n";
+
 #[test]
 fn the_lines_of_a_fleet_go_below_its_table_or_to_the_end() {
-    let file = Path::new("/etc/bursar/fleet-url");
+    let label = "host_label = \"build-7\"\n";
     let cases = [
-        (
-            "",
-            None,
-            "\n[fleet]\nurl_file = \"/etc/bursar/fleet-url\"\n",
-        ),
+        ("", None, format!("\n[fleet]\n{URL_FILE}"), "\n[fleet]\n"),
         (
             "[listen]\nproxy = \"a\"",
             Some("build-7"),
-            "[listen]\nproxy = \"a\"\n\n[fleet]\nurl_file = \"/etc/bursar/fleet-url\"\nhost_label = \"build-7\"\n",
+            format!("[listen]\nproxy = \"a\"\n\n[fleet]\n{URL_FILE}{label}"),
+            "[listen]\nproxy = \"a\"\n\n[fleet]\nhost_label = \"build-7\"\n",
         ),
         (
-            "[fleet] # several\n# url_file = \"x\"\nship_people = true\n[log]\n",
-            None,
-            "[fleet] # several\nurl_file = \"/etc/bursar/fleet-url\"\n# url_file = \"x\"\nship_people = true\n[log]\n",
+            "# below [fleet]\n[ fleet ] # several\n# url_file = \"x\"\nhost_label = \"old\"\nship_people = true\n[log]\n",
+            Some("build-7"),
+            format!(
+                "# below [fleet]\n[ fleet ] # several\n{URL_FILE}{label}# url_file = \"x\"\nship_people = true\n[log]\n"
+            ),
+            "# below [fleet]\n[ fleet ] # several\nhost_label = \"build-7\"\n# url_file = \"x\"\nship_people = true\n[log]\n",
         ),
     ];
-    for (before, label, wanted) in cases {
-        let after = with_fleet(before, file, label);
-        assert_eq!(after.as_deref(), Some(wanted), "{before}");
-        let without = without_fleet(wanted).unwrap();
-        assert!(
-            !says_url_file(&without, Some("/etc/bursar/fleet-url")),
-            "{without}"
+    for (before, label, with, without) in cases {
+        let file = Path::new("/etc/bursar/fleet-url");
+        assert_eq!(
+            with_fleet(before, file, label).as_deref(),
+            Some(&*with),
+            "{before}"
         );
+        assert_eq!(without_fleet(&with).as_deref(), Some(without), "{with}");
     }
 }
 
