@@ -8,6 +8,7 @@ mod address;
 mod join;
 mod ledgers;
 mod orders;
+pub mod reconcile;
 pub mod spend;
 
 pub use self::address::FleetArgs;

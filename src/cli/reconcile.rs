@@ -5,12 +5,19 @@
 //! to know can make the difference (how that is decided: [`crate::ledger::reconcile`]); 1 when something
 //! is left over.
 
+#[cfg(feature = "fleet")]
+use std::path::PathBuf;
+
 use jiff::tz::TimeZone;
 
 use super::arguments::{Form, FormArgs, usd};
 use super::cells::counted;
 use super::csv;
 use super::error::CliError;
+#[cfg(feature = "fleet")]
+use super::fleet::FleetArgs;
+#[cfg(feature = "fleet")]
+use super::fleet::reconcile::{ServiceFigure, compared};
 use super::locate::SourceArgs;
 use super::look::{Ink, Look};
 use super::output::{say, say_document};
@@ -36,6 +43,14 @@ pub struct Args {
     /// Time zone of dates [default: that of the caps]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
+    /// Compare the ledgers of all machines of the fleet, from its database
+    #[cfg(feature = "fleet")]
+    #[arg(long)]
+    fleet: bool,
+    /// File with the URL of the fleet's database [default: [fleet] url_file]
+    #[cfg(feature = "fleet")]
+    #[arg(long, value_name = "FILE", requires = "fleet")]
+    url_file: Option<PathBuf>,
     #[command(flatten)]
     form: FormArgs,
     #[command(flatten)]
@@ -44,6 +59,10 @@ pub struct Args {
 
 pub fn reconcile(args: &Args) -> Result<(), CliError> {
     let now_ms = SystemClock::shared().wall_ms();
+    #[cfg(feature = "fleet")]
+    if args.fleet {
+        return of_fleet(args, now_ms);
+    }
     let (zone, document) = block_on(async {
         let source = args.source.find().await?;
         let zone = args.source.zone(&source, args.tz.as_deref()).await?;
@@ -59,6 +78,35 @@ pub fn reconcile(args: &Args) -> Result<(), CliError> {
         Conclusion::Equal | Conclusion::Explained => Ok(()),
         Conclusion::Unexplained => Err(CliError::Said),
     }
+}
+
+/// All machines: the daemon of this one asks the service, which has one figure for the organization.
+#[cfg(feature = "fleet")]
+fn of_fleet(args: &Args, now_ms: u64) -> Result<(), CliError> {
+    let urls = FleetArgs::new(args.url_file.clone(), args.source.ledger.clone());
+    let zone = urls.zone(args.tz.as_deref())?;
+    let say = block_on(async {
+        let figure = match figure(args, now_ms, &zone)? {
+            Figure::Typed(invoice) => ServiceFigure {
+                source: "typed".to_owned(),
+                service: invoice.billed.into(),
+                since_ms: invoice.since_ms,
+                until_ms: invoice.until_ms.unwrap_or(now_ms),
+            },
+            Figure::Document => {
+                let source = args.source.find().await?;
+                let own = source.reconcile(&Figure::Document, now_ms).await?;
+                ServiceFigure {
+                    source: own.source,
+                    service: own.service,
+                    since_ms: own.since_ms,
+                    until_ms: own.until_ms,
+                }
+            }
+        };
+        compared(&urls, figure).await
+    })?;
+    say(args.form.form())
 }
 
 /// What the ledger is held against.

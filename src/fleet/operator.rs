@@ -132,6 +132,15 @@ impl Operator {
         rows.iter().map(read).collect()
     }
 
+    /// What keys with an amount on several ledgers add beyond what the service billed, over all time.
+    pub async fn counted_twice(&self) -> Result<MicroUsdSum, FleetError> {
+        let sql =
+            "SELECT coalesce(sum(counted_twice_micro_usd), 0)::text FROM bursar_fleet.anomalies";
+        let text: String = self.only(sql, &[]).await?;
+        let sum = text.parse().map_err(|_| unreadable("a sum"))?;
+        Ok(MicroUsdSum::from_micro_usd(sum))
+    }
+
     /// Sums over entries that began in a range, by the clocks of their machines; Unix milliseconds. `zone`: an IANA
     /// name, for parts of the calendar.
     pub async fn spend(

@@ -244,6 +244,18 @@ async fn a_machine_is_invited_joins_is_seen_summed_revoked_and_leaves() {
         "{}",
         csv.out
     );
+    let billed = format!("0.{:06}", sandbox.debited().await);
+    let figure = [
+        "reconcile",
+        "--fleet",
+        "--billed-usd",
+        &billed,
+        "--since",
+        "24h",
+    ];
+    let equal = reader.document(&figure).await;
+    assert_eq!(equal["conclusion"], "equal", "{equal}");
+    assert_eq!(equal["hosts"][0]["host"], "laptop", "{equal}");
     // A reader lets nobody in.
     let refused = reader.gives(&["fleet", "invite"]).await;
     assert_eq!(refused.code, Some(1));
