@@ -34,7 +34,7 @@ enum FleetCommand {
     Status(ledgers::StatusArgs),
     /// Refuse all later calls of a ledger; what it shipped stays counted
     Revoke(ledgers::RevokeArgs),
-    /// Take this machine's ledger out of its fleet, after shipping the rest; no daemon may run meanwhile
+    /// Take this machine's ledger out of its fleet, after shipping the rest. The system service ships it with its next stop; any other daemon is stopped before
     Leave(join::LeaveArgs),
     /// Stop an app, or all apps, on every machine
     Freeze(orders::OrderArgs),

@@ -140,11 +140,6 @@ impl FleetIdentity {
             becomes: None,
         })
     }
-
-    /// Leaves nothing behind.
-    pub fn remove(state: &Directory) -> Result<(), IdentityError> {
-        Ok(state.remove(FILE)?)
-    }
 }
 
 // === impl Becoming ===

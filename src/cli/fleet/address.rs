@@ -10,6 +10,9 @@ use crate::cli::locate::LedgerArgs;
 use crate::config::FleetTable;
 use crate::fleet::{Address, Fleet, Operator, UrlFile};
 
+/// A clock that is further off is worth a word.
+pub const SKEW_MS_MAX: u64 = 5_000;
+
 #[derive(Clone, Debug, clap::Args)]
 pub struct FleetArgs {
     /// File with the URL of the fleet's database, for an operator or a reader [default: [fleet] url_file]

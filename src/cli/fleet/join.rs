@@ -2,7 +2,7 @@
 //!
 //! Promise: the URL, which holds a password, is typed or piped, never an argument; it is written to one file, 0600, whole
 //! or not at all, and after the database was asked whether the login, the version and the code will do. The
-//! configuration is read as it would be before it is replaced. Nothing is restarted.
+//! configuration is replaced only by one that parses and names that file. Nothing is restarted.
 
 use std::fs::Metadata;
 use std::io::{self, BufRead, IsTerminal};
@@ -13,7 +13,7 @@ use rustix::fs::{Gid, Mode, Uid, fchmod, fchown};
 use rustix::process::geteuid;
 use serde::Serialize;
 
-use super::address::{connected, failed};
+use super::address::{SKEW_MS_MAX, connected, failed};
 use crate::cli::error::CliError;
 use crate::cli::key::typed;
 use crate::cli::locate::LedgerArgs;
@@ -31,9 +31,6 @@ const SYSTEM_CONFIG: &str = "/etc/bursar/config.toml";
 /// What gives the system service the file as a credential.
 const DROP_IN: &str = "/etc/systemd/system/bursar.service.d/fleet.conf";
 const CREDENTIAL: &str = "/run/credentials/bursar.service/fleet-url";
-
-/// A clock that is further off is worth a word.
-const SKEW_MS_MAX: u64 = 5_000;
 
 const LINE_BYTES_MAX: usize = 16 * 1024;
 

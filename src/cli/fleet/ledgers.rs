@@ -3,7 +3,7 @@
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::address::{FleetArgs, failed};
+use super::address::{FleetArgs, SKEW_MS_MAX, failed};
 use crate::calendar;
 use crate::cli::arguments::{Form, FormArgs, zone};
 use crate::cli::cells::counted;
@@ -18,9 +18,6 @@ use crate::screen::shown;
 
 /// Bytes of a code. Hexadecimal digits of it are twice as many.
 const CODE_BYTES: usize = 16;
-
-/// A clock that is further off is worth a word.
-const SKEW_MS_MAX: u64 = 5_000;
 
 #[derive(Debug, clap::Args)]
 pub struct InviteArgs {
