@@ -44,6 +44,8 @@ pub struct Apps {
     /// Each change is put in force in the caps before it is at the door.
     caps: OnceLock<Arc<Caps>>,
     table: ArcSwap<Table>,
+    /// Hears of each table before it is in force.
+    herald: OnceLock<Box<dyn Fn(&Table) + Send + Sync>>,
     /// One change at a time.
     changing: Mutex<AppList>,
     changed: watch::Sender<()>,
@@ -163,6 +165,7 @@ impl Apps {
             awaited: Awaited::read(&changing.directory),
             caps: OnceLock::new(),
             table: ArcSwap::from_pointee(changing.table()?),
+            herald: OnceLock::new(),
             changing: Mutex::new(changing),
             changed: watch::Sender::new(()),
             opened: watch::Sender::new(()),
@@ -178,6 +181,13 @@ impl Apps {
         let caps = self.caps.get_or_init(|| Arc::clone(caps));
         caps.reload(self.cap_rules(&changing.declared.caps));
         self.awaited.start(now);
+    }
+
+    /// `hear` is called with the table of this moment, and with each later one before a caller of it passes the door.
+    /// Called once.
+    pub fn announce(&self, hear: impl Fn(&Table) + Send + Sync + 'static) {
+        let _changing = self.changing.lock();
+        self.herald.get_or_init(|| Box::new(hear))(&self.table());
     }
 
     /// The apps that may spend at this moment.
@@ -317,6 +327,9 @@ impl Apps {
     /// Under the lock of the changes, and the caps before the door: no request passes the door before the
     /// caps know its app, and one that has passed it when its app is removed gets no room.
     fn put_in_force(&self, changing: &AppList, table: Table) {
+        if let Some(hear) = self.herald.get() {
+            hear(&table);
+        }
         if let Some(caps) = self.caps.get() {
             caps.reload(rules_of(&table, &changing.declared.caps));
         }

@@ -257,8 +257,12 @@ impl Server {
         if config.listen.is_remote() && !apps.table().has_token() {
             return Err(ServerError::NoAppCouldCall);
         }
-        let table = apps.table();
-        metrics.name_apps(table.known().iter().map(|known| &*known.app.name));
+        let labelled = Arc::clone(&metrics);
+        apps.announce(move |table| {
+            let known = table.known().iter().map(|known| &known.app);
+            let apps = known.chain([table.default_app()]);
+            labelled.name_apps(apps.map(|app| &*app.name));
+        });
         spenders::say(&apps);
         if !proxy_is_given {
             proxy.extend(bind_all(&proxy_inside, false)?);

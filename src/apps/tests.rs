@@ -331,6 +331,28 @@ fn an_app_in_two_places_stops_the_start_until_it_is_taken_out_of_one() {
     place.open(declared).unwrap();
 }
 
+/// A request of an app may come in the moment in which it is at the door.
+#[test]
+fn each_table_is_announced_before_it_is_at_the_door() {
+    let place = Place::new();
+    let apps = Arc::new(place.open(declare(vec![App::new("a")])).unwrap());
+    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let (to, door) = (Arc::clone(&heard), Arc::downgrade(&apps));
+    apps.announce(move |table| {
+        let door = door.upgrade().unwrap().table();
+        let new = table.known().iter().map(|known| known.app.name.to_string());
+        to.lock()
+            .extend(new.filter(|name| door.app(name).is_none()));
+    });
+    assert!(heard.lock().is_empty(), "the table at the door is that of the start");
+
+    apps.add(&named("b"), 1).unwrap();
+    apps.redeclare(declare(vec![App::new("c")])).unwrap();
+    apps.remove("b").unwrap();
+
+    assert_eq!(*heard.lock(), ["b", "c"]);
+}
+
 #[test]
 fn a_reload_puts_other_apps_in_force() {
     let place = Place::new();

@@ -49,7 +49,7 @@ use crate::protocol::translate::Dropped;
 use crate::protocol::{Dialect, Operation};
 use crate::release::RELEASE;
 
-/// App names come from the config; this many get a series of their own.
+/// So many apps get a series of their own, and as many again that are added while this process runs.
 const APPS_MAX: usize = 64;
 /// Names of left-out members that get a series of their own.
 const DROPPED_MEMBERS_MAX: usize = 64;
@@ -257,11 +257,9 @@ impl Metrics {
         Ok(text.into_text())
     }
 
-    /// Apps that keep their names, whatever the ledger has of apps that were removed.
+    /// Apps that have series of their own, whatever the ledger has of apps that were removed.
     pub fn name_apps<'a>(&self, names: impl IntoIterator<Item = &'a str>) {
-        for name in names {
-            self.apps.hold(name);
-        }
+        self.apps.name(names);
     }
 
     /// The caps that are shown from now on. Once a process.

@@ -4,6 +4,7 @@ mod commands;
 mod door;
 mod elsewhere;
 mod kept_apart;
+mod labels;
 mod names;
 mod namespace;
 mod removal;

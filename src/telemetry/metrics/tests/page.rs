@@ -46,7 +46,7 @@ A label means the same in every metric.
 const LABELS: [(&str, &str); 24] = [
     (
         "app",
-        "the app's name, for 64 apps, those of today first; `other`: further ones, and what is refused before its app is known",
+        "the app's name, for 64 apps, those of today first, and for 64 more that are added while bursar runs; `other`: further ones, and what is refused before its app is known",
     ),
     (
         "lane",
