@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::caps::Caps;
+use crate::caps::{Caps, Orders};
 use crate::clock::SharedClock;
 use crate::config::FleetTable;
 use crate::ledger::{Copied, LedgerError};
@@ -14,6 +14,17 @@ use crate::telemetry::metrics::Metrics;
 
 /// There is none.
 pub enum Worker {}
+
+/// Nothing is ordered.
+pub enum FleetOrders {}
+
+// === impl FleetOrders ===
+
+impl FleetOrders {
+    pub fn kept(_table: &FleetTable, _state_dir: &Path, _now_ms: u64) -> Result<Orders, LedgerError> {
+        Ok(Orders::default())
+    }
+}
 
 // === impl Worker ===
 

@@ -14,7 +14,7 @@ use super::cells::counted;
 use super::csv;
 use super::daemon::order;
 use super::error::CliError;
-use super::freeze::{caller, name, scope};
+use super::freeze::{by_fleet, caller, name, scope};
 use super::locate::{Keeper, Right, SourceArgs};
 use super::look::{Ink, Look};
 use super::output::{remark, say, say_document};
@@ -25,7 +25,7 @@ use crate::admin::change::{NoticeSent, TryNotice};
 use crate::admin::orders::RaiseOrder;
 use crate::apps::{self, Declared, rules_of};
 use crate::calendar;
-use crate::caps::{CapView, CapsView, Orders, Period, Rules, SessionCapsView};
+use crate::caps::{CapView, CapsView, FrozenView, Orders, Period, Rules, SessionCapsView};
 use crate::clock::SystemClock;
 use crate::config::ALL_APPS;
 use crate::money::MicroUsd;
@@ -130,12 +130,18 @@ const COLUMNS: [&str; 12] = [
 
 /// What each cap has left.
 pub async fn view(source: &Source, args: &SourceArgs, now_ms: u64) -> Result<CapsView, CliError> {
-    // A daemon has its own rules; the files alone have none.
-    let rules = match source {
-        Source::Daemon(_) => Rules::none(),
-        Source::Journal(state_dir) => rules(args, state_dir)?,
+    // A daemon has its own rules, and knows its fleet's orders; the files alone have neither.
+    let (rules, fleet) = match source {
+        Source::Daemon(_) => (Rules::none(), Orders::default()),
+        Source::Journal(state_dir) => (
+            rules(args, state_dir)?,
+            by_fleet(args, state_dir, now_ms)?,
+        ),
     };
-    source.caps(&rules, now_ms).await
+    let mut view = source.caps(&rules, now_ms).await?;
+    view.frozen
+        .extend(FrozenView::list(&Orders::default(), &fleet));
+    Ok(view)
 }
 
 /// Sent by the daemon: what it may do, and what its unit forbids it, is what is tried.

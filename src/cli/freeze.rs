@@ -24,6 +24,7 @@ use crate::calendar;
 use crate::caps::{CapsView, Frozen, FrozenView, Orders, Rules};
 use crate::clock::SystemClock;
 use crate::config::{ALL_APPS, App, DEFAULT_APP};
+use crate::fleet::FleetOrders;
 use crate::screen::shown;
 
 #[derive(Debug, clap::Args)]
@@ -86,7 +87,7 @@ pub fn freeze(args: &Args) -> Result<(), CliError> {
     if let Some(app) = app {
         must_be_known(args, &keeper, app, "Nothing was frozen")?;
     }
-    let in_force = give(keeper, "/api/freeze", app, &by, change)?;
+    let in_force = give(args, keeper, "/api/freeze", app, &by, change)?;
     let before = in_force.of(app).filter(|frozen| frozen.since_ms < now_ms);
     let done = before.map_or_else(
         || format!("{} frozen", whose(app)),
@@ -138,11 +139,13 @@ fn beside(
 pub fn thaw(args: &Args) -> Result<(), CliError> {
     let (app, by) = (scope(args.app.as_deref()), caller());
     let keeper = block_on(args.source.find_to_order())?;
-    let was_frozen = frozen_by(&keeper)?.of(app).is_some();
+    let was_frozen = frozen_by(args, &keeper)?.of(app).is_some();
     if let (Some(app), false) = (app, was_frozen) {
         must_be_known(args, &keeper, app, "Nothing was thawed")?;
     }
-    let in_force = give(keeper, "/api/thaw", app, &by, |orders| orders.thaw(app))?;
+    let in_force = give(args, keeper, "/api/thaw", app, &by, |orders| {
+        orders.thaw(app)
+    })?;
     let done = match (app, was_frozen) {
         (Some(app), true) => format!("the app {app} is thawed"),
         (Some(app), false) => format!("the app {app} was not frozen by its name"),
@@ -180,24 +183,29 @@ fn must_be_known(args: &Args, keeper: &Source, app: &str, nothing: &str) -> Resu
 }
 
 /// What is frozen now.
-fn frozen_by(keeper: &Source) -> Result<Freezes, CliError> {
+fn frozen_by(args: &Args, keeper: &Source) -> Result<Freezes, CliError> {
+    let now_ms = SystemClock::shared().wall_ms();
     match keeper {
         Source::Daemon(_) => {
-            let now_ms = SystemClock::shared().wall_ms();
             let view = block_on(keeper.caps(&Rules::none(), now_ms))?;
             Ok(Freezes::of_daemon(view))
         }
         Source::Journal(state_dir) => {
-            let now_ms = SystemClock::shared().wall_ms();
-            Ok(Freezes::of_file(
-                &Orders::read(state_dir, now_ms),
-                state_dir,
-            ))
+            let fleet = by_fleet(&args.source, state_dir, now_ms)?;
+            let orders = Orders::read(state_dir, now_ms);
+            Ok(Freezes::of_file(&orders, &fleet, state_dir))
         }
     }
 }
 
+/// What the fleet's operators froze, as the next daemon on these files will have it.
+pub fn by_fleet(args: &SourceArgs, state_dir: &Path, now_ms: u64) -> Result<Orders, CliError> {
+    let table = args.ledger.whereabouts()?.fleet;
+    Ok(FleetOrders::kept(&table, state_dir, now_ms)?)
+}
+
 fn give(
+    args: &Args,
     keeper: Source,
     path: &str,
     app: Option<&str>,
@@ -214,8 +222,9 @@ fn give(
         }
         Source::Journal(state_dir) => {
             let now_ms = SystemClock::shared().wall_ms();
+            let fleet = by_fleet(&args.source, &state_dir, now_ms)?;
             let orders = Orders::order(&state_dir, now_ms, change)?;
-            Ok(Freezes::of_file(&orders, &state_dir))
+            Ok(Freezes::of_file(&orders, &fleet, &state_dir))
         }
     }
 }
@@ -269,9 +278,9 @@ impl Freezes {
         }
     }
 
-    fn of_file(orders: &Orders, state_dir: &Path) -> Self {
+    fn of_file(orders: &Orders, fleet: &Orders, state_dir: &Path) -> Self {
         Self {
-            freezes: FrozenView::list(orders, &Orders::default()),
+            freezes: FrozenView::list(orders, fleet),
             waits_in: Some(state_dir.to_owned()),
         }
     }

@@ -6,9 +6,12 @@
 //! Promise: written whole or not at all. A file that cannot be read may have held a freeze: all apps are frozen until
 //! the database is heard.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::caps::{Frozen, Orders};
+use crate::config::FleetTable;
 use crate::ledger::LedgerError;
 use crate::ledger::record::{sealed, unsealed};
 use crate::ledger::state_dir::Directory;
@@ -42,6 +45,18 @@ impl FleetOrders {
     /// Of the answer to a hello. `None`: it is none.
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).map(Self).ok()
+    }
+
+    /// What was heard last by the ledger in `state_dir`, for a command beside no daemon: as its next daemon will have it.
+    pub fn kept(table: &FleetTable, state_dir: &Path, now_ms: u64) -> Result<Orders, LedgerError> {
+        match table.url_file {
+            None => Ok(Orders::default()),
+            Some(_) => {
+                // A person who looks may be another user than the daemon's.
+                let state = Directory::open_to_read(state_dir)?;
+                Ok(Self::read(&state, now_ms)?.freezes())
+            }
+        }
     }
 
     /// What was heard last.

@@ -3,6 +3,7 @@
 
 mod commands;
 mod copies;
+mod files;
 mod rights;
 mod serving;
 
