@@ -1,15 +1,35 @@
 //! `[fleet]`: where the organization's other ledgers are, and what of this one goes there.
 //!
-//! Promise: the URL, which holds a password, is not read here and stands in no text of this type.
+//! Promise: the URL, which holds a password, is kept in none of these types and stands in no text of them; it is not
+//! read from a file that other users could read.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::env::Env;
 use super::errors::At;
-use super::reader::Reader;
+use super::key::KeyFile;
+use super::opened::open_to_read;
+use super::reader::{Need, Reader};
 use super::written::quoted;
 
 const LABEL_CHARS_MAX: usize = 64;
+
+const URL_FILE_BYTES_MAX: u64 = 64 * 1024;
+
+/// Why the file with the URL cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum UrlFileError {
+    #[error("it cannot be read: {0}")]
+    Unreadable(#[from] io::Error),
+    #[error(
+        "every user of this machine can read or replace it (mode {mode:04o}), and it holds a password; run: chmod o-rwx \
+         {path}"
+    )]
+    OpenToOthers { path: String, mode: u32 },
+}
 
 /// `[fleet]`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,7 +78,32 @@ fn url_file(reader: &mut Reader<'_>) -> Option<PathBuf> {
             "this bursar was built without the fleet (Cargo feature fleet)",
         );
     }
+    // One that is not there yet keeps nothing from being served.
+    if !matches!(reader.need(), Need::Whereabouts | Need::KeyPlace)
+        && let Err(why @ UrlFileError::OpenToOthers { .. }) = opened(&value, reader.env())
+    {
+        reader.refuse(&place, format!("{}: {why}", value.display()));
+    }
     Some(value)
+}
+
+/// What stands in the file of a URL.
+pub fn url_text(path: &Path, env: &Env) -> Result<String, UrlFileError> {
+    let mut text = String::new();
+    let mut file = opened(path, env)?.take(URL_FILE_BYTES_MAX);
+    file.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn opened(path: &Path, env: &Env) -> Result<File, UrlFileError> {
+    let file = open_to_read(path)?;
+    match KeyFile::at(path, env).open_to_others(&file)? {
+        None => Ok(file),
+        Some(mode) => Err(UrlFileError::OpenToOthers {
+            path: path.display().to_string(),
+            mode,
+        }),
+    }
 }
 
 fn host_label(reader: &mut Reader<'_>) -> Option<String> {

@@ -6,6 +6,7 @@
 mod spellings;
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -52,7 +53,7 @@ pub enum KeyError {
     Characters,
 }
 
-/// Whether the permission bits of a key file are judged.
+/// Whether the permission bits of a file with a secret are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyFile {
     /// A file that the operator made: other users must not be able to read it.
@@ -71,6 +72,15 @@ impl KeyFile {
             false => Self::Plain,
         }
     }
+
+    /// The permission bits of a file, where they let other users read or replace it.
+    pub(super) fn open_to_others(self, file: &File) -> io::Result<Option<u32>> {
+        let metadata = file.metadata()?;
+        let mode = metadata.permissions().mode() & 0o7777;
+        // A pipe (`<(pass show key)`) has no lasting place that others could open.
+        let is_open = self == Self::Plain && metadata.is_file() && mode & OPEN_TO_OTHERS != 0;
+        Ok(is_open.then_some(mode))
+    }
 }
 
 // === impl ApiKey ===
@@ -83,14 +93,9 @@ impl ApiKey {
             cause: error.to_string(),
         };
         let file = open_to_read(path).map_err(unreadable)?;
-        let metadata = file.metadata().map_err(unreadable)?;
-        let mode = metadata.permissions().mode() & 0o7777;
-        // A pipe (`<(pass show key)`) has no lasting place that others could open.
-        if kind == KeyFile::Plain && metadata.is_file() && mode & OPEN_TO_OTHERS != 0 {
-            return Err(KeyError::OpenToOthers {
-                path: shown(path),
-                mode,
-            });
+        if let Some(mode) = kind.open_to_others(&file).map_err(unreadable)? {
+            let path = shown(path);
+            return Err(KeyError::OpenToOthers { path, mode });
         }
         let text = read_key(file).map_err(unreadable)?;
         let key = Self::from_text(&text)?;

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres::config::{Host, SslMode};
+
+use crate::config::{Env, UrlFileError, url_text};
 
 /// Longest wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
@@ -123,6 +125,11 @@ impl fmt::Debug for Address {
 // === impl UrlFile ===
 
 impl UrlFile {
+    /// An error where other users could read it.
+    pub fn read(path: &Path) -> Result<Self, UrlFileError> {
+        url_text(path, &Env::from_process()).map(|text| Self::parse(&text))
+    }
+
     pub fn parse(text: &str) -> Self {
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         Self {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
 use super::address::{Address, UrlFile};
@@ -191,8 +192,10 @@ impl Worker {
             path: self.url_file.clone(),
             why,
         };
-        let text = tokio::fs::read_to_string(&self.url_file).await;
-        let file = UrlFile::parse(&text.map_err(|error| refuse(error.to_string()))?);
+        let path = self.url_file.clone();
+        let read = spawn_blocking(move || UrlFile::read(&path)).await;
+        let read = read.map_err(|error| refuse(error.to_string()))?;
+        let file = read.map_err(|error| refuse(error.to_string()))?;
         let address = Address::parse(&file.url, table.insecure, table.ca_file.clone())
             .map_err(|error| refuse(error.to_string()))?;
         let fleet = Fleet::connect(&address).await?;

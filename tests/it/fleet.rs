@@ -7,7 +7,7 @@ mod files;
 mod rights;
 mod serving;
 
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use bursar::fleet::{Address, Fleet, Shipped, Shipping, Trouble};
@@ -106,6 +106,12 @@ async fn joined(fleet: &Fleet, state_dir: &Path, code: u8) -> Shipping {
 
 async fn ship(fleet: &Fleet, shipping: &mut Shipping) -> Shipped {
     shipping.visit(fleet, 0).await.expect("a visit")
+}
+
+/// A file that its user alone may read.
+fn private_file(path: &Path, text: &str) {
+    std::fs::write(path, text).expect("a file");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).expect("a mode");
 }
 
 /// A new state directory.

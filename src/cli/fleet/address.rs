@@ -1,6 +1,6 @@
 //! Which database a command of the fleet is about: that of a file with its URL, else the configured one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
 
@@ -57,14 +57,16 @@ impl FleetArgs {
                 (path, table)
             }
         };
-        let text = std::fs::read_to_string(&path).map_err(|error| {
-            CliError::Failed(format!("{} cannot be read: {error}", path.display()))
-        })?;
-        let fleet = connected(&UrlFile::parse(&text).url, &table).await?;
+        let fleet = connected(&read(&path)?.url, &table).await?;
         let operator = Operator(fleet);
         operator.0.greet().await.map_err(failed)?;
         Ok(operator)
     }
+}
+
+/// The file of a URL.
+pub fn read(path: &Path) -> Result<UrlFile, CliError> {
+    UrlFile::read(path).map_err(|why| CliError::Failed(format!("{}: {why}", path.display())))
 }
 
 pub async fn connected(url: &str, table: &FleetTable) -> Result<Fleet, CliError> {

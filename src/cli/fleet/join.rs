@@ -13,7 +13,7 @@ use rustix::fs::{Gid, Mode, Uid, fchmod, fchown};
 use rustix::process::geteuid;
 use serde::Serialize;
 
-use super::address::{SKEW_MS_MAX, connected, failed};
+use super::address::{SKEW_MS_MAX, connected, failed, read};
 use crate::cli::error::CliError;
 use crate::cli::key::typed;
 use crate::cli::locate::LedgerArgs;
@@ -472,8 +472,7 @@ async fn shipped_to_the_end(place: &Whereabouts, may_be_less: bool) -> Result<u6
     let path = table.url_file.as_ref().ok_or_else(|| {
         CliError::Failed("[fleet] url_file is not set: the database is not known".to_owned())
     })?;
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
-    let fleet: Fleet = connected(&UrlFile::parse(&text).url, table).await?;
+    let fleet: Fleet = connected(&read(path)?.url, table).await?;
     let shipping = Shipping::open(place.state_dir.clone(), table.label(), table.ship_people);
     let Some(mut shipping) = shipping.map_err(failed)? else {
         return Ok(0);

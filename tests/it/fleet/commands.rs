@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 
 use super::serving::{Member, is_shipped};
-use super::{DATABASE, fleet, left_alone};
+use super::{DATABASE, fleet, left_alone, private_file};
 use crate::support::daemon::{Daemon, Signal, command};
 use crate::support::postgres::Postgres;
 use crate::support::wire::request;
@@ -31,7 +31,7 @@ struct Done {
 impl Person {
     fn new(postgres: &Postgres, role: &str) -> Self {
         let folder = tempfile::tempdir().expect("a directory");
-        std::fs::write(folder.path().join("url"), postgres.url(role, DATABASE)).expect("a file");
+        private_file(&folder.path().join("url"), &postgres.url(role, DATABASE));
         std::fs::write(folder.path().join("empty.toml"), "").expect("a file");
         Self { folder }
     }

@@ -4,14 +4,16 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::private_file;
 use crate::support::daemon::{Daemon, command, run_arguments};
 use crate::support::origin::billed;
 use crate::support::wire::request;
-use crate::support::{Origin, Step, chat};
+use crate::support::{Origin, Step, chat, within};
 
 /// Nothing listens there.
 const URL: &str = "postgresql://node:a-password-of-the-fleet@127.0.0.1:9/fleet\n";
@@ -25,9 +27,8 @@ impl Machine {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a directory");
         let machine = Self { folder };
-        machine.write("url", URL);
-        machine.mode("url", 0o600);
-        machine.write("config.toml", "[fleet]\nurl_file = \"url\"\n");
+        private_file(&machine.path("url"), URL);
+        machine.write("config.toml", "[fleet]\nurl_file = \"url\"\nship_interval_s = 1\n");
         machine
     }
 
@@ -78,8 +79,7 @@ fn froze_all(state: &Path) {
     let body = r#"{"kind":"fleet_orders","format":1,"freezes":[{"app":"","since_ms":1700000000000,"by":"alice"}]"#;
     let crc = crc32c::crc32c(body.as_bytes());
     let file = state.join("fleet-orders");
-    std::fs::write(&file, format!("{body},\"crc\":\"{crc:08x}\"}}\n")).expect("a file");
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("a mode");
+    private_file(&file, &format!("{body},\"crc\":\"{crc:08x}\"}}\n"));
 }
 
 #[tokio::test]
@@ -125,4 +125,43 @@ async fn without_a_daemon_the_commands_know_what_the_fleet_has_frozen() {
     let refused = app.answer().await;
     assert_eq!(refused.code(), Some("frozen"), "{}", refused.text());
     daemon.terminate().await;
+}
+
+/// The file holds a password. The start says it, as it does of the key's file.
+#[tokio::test]
+async fn a_url_that_every_user_may_read_is_used_by_no_start_no_visit_and_no_command() {
+    let upstream = Origin::start([]).await.url();
+    let machine = Machine::new();
+    let url = machine.text("url");
+    let daemon = machine.daemon(&upstream).await;
+    is_reported(&daemon, "cannot be reached").await;
+    machine.mode("url", 0o604);
+    let remedy = format!("chmod o-rwx {url}");
+
+    is_reported(&daemon, &remedy).await;
+    daemon.terminate().await;
+    let state = machine.text("state");
+    let config = machine.text("config.toml");
+    let mut start = run_arguments(&upstream, &state);
+    start.extend(["--config", &config]);
+    let check = ["check", "--upstream", &upstream, "--config", &config];
+    let asked = ["fleet", "status", "--url-file", &url, "--config", &config];
+    for (arguments, code) in [(&*start, 78), (&check, 78), (&asked, 1)] {
+        let output = command(arguments).output().await.expect("it ends");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(&remedy), "{said}");
+        assert!(!said.contains("a-password-of-the-fleet"), "{said}");
+    }
+}
+
+/// Why the fleet is not reached.
+async fn is_reported(daemon: &Daemon, why: &str) {
+    within(Duration::from_secs(60), why, || async {
+        let status = daemon.admin_page("/api/status").await;
+        let status: Value = serde_json::from_str(&status.text()).ok()?;
+        let trouble = status["fleet"]["trouble"].as_str().unwrap_or_default();
+        trouble.contains(why).then_some(())
+    })
+    .await;
 }

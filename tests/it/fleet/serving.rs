@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{CODE, DATABASE, fleet, summed};
+use super::{CODE, DATABASE, fleet, private_file, summed};
 use crate::support::daemon::{Daemon, Signal};
 use crate::support::postgres::Postgres;
 use crate::support::wire::request;
@@ -22,7 +22,7 @@ impl Member {
         let directory = tempfile::tempdir().expect("a directory");
         let url = format!("{}\n{CODE}{number}\n", postgres.url("node", DATABASE));
         let file = directory.path().join("url");
-        std::fs::write(&file, url).expect("a file");
+        private_file(&file, &url);
         let config = format!(
             "[fleet]\nurl_file = {:?}\nhost_label = \"host-{number}\"\nship_interval_s = 1\n",
             file.to_str().expect("UTF-8")
