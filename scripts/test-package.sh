@@ -139,6 +139,26 @@ must "nightly" bursar top --once
 must "pass  unit" bursar doctor
 must "" test -s /usr/share/bursar/grafana/bursar.json -a -s /usr/share/bursar/grafana/alerts.yml
 
+say "a fleet's URL reaches the service as a credential (its database is away)"
+must "" cp /etc/bursar/config.toml /srv/config.toml
+must "" install -m 600 /dev/null /etc/bursar/fleet-url
+inside tee /etc/bursar/fleet-url >/dev/null <<<'postgresql://node:secret@127.0.0.1:9/fleet'
+must "" mkdir -p /etc/systemd/system/bursar.service.d
+# As `bursar fleet join` writes them; tests/it/fleet/system.rs holds that it does.
+inside tee /etc/systemd/system/bursar.service.d/fleet.conf >/dev/null <<'UNIT'
+[Service]
+LoadCredential=fleet-url:/etc/bursar/fleet-url
+UNIT
+must "" sh -c 'printf "\n[fleet]\nurl_file = \"/run/credentials/bursar.service/fleet-url\"\n" >>/etc/bursar/config.toml'
+must "" systemctl daemon-reload
+must "" systemctl restart bursar.service
+eventually 20 inside sh -c 'bursar status --json | grep -q "database cannot be reached"' ||
+    { inside bursar status; die "the service did not read the fleet's URL"; }
+must "" rm -r /etc/systemd/system/bursar.service.d /etc/bursar/fleet-url
+must "" cp /srv/config.toml /etc/bursar/config.toml
+must "" systemctl daemon-reload
+must "" systemctl restart bursar.service
+
 say "what only reads leaves a stopped service stopped, also where its sockets are open"
 must "" systemctl stop bursar.service
 must "listening" systemctl show --property=SubState bursar-admin.socket

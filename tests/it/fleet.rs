@@ -6,6 +6,7 @@ mod copies;
 mod files;
 mod rights;
 mod serving;
+mod system;
 
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};

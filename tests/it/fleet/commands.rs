@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
 
 use super::serving::{Member, is_shipped};
 use super::{DATABASE, fleet, left_alone, private_file};
@@ -22,10 +23,10 @@ struct Person {
 }
 
 /// What a command came to.
-struct Done {
-    code: Option<i32>,
-    out: String,
-    err: String,
+pub(super) struct Done {
+    pub(super) code: Option<i32>,
+    pub(super) out: String,
+    pub(super) err: String,
 }
 
 impl Person {
@@ -56,7 +57,11 @@ impl Person {
 }
 
 async fn given(arguments: &[&str], typed: &str) -> Done {
-    let mut command = command(arguments);
+    ended(command(arguments), typed).await
+}
+
+/// With this on its standard input.
+pub(super) async fn ended(mut command: Command, typed: &str) -> Done {
     command
         .env_remove("BURSAR_API_KEY")
         .stdin(Stdio::piped())
