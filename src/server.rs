@@ -116,6 +116,7 @@ pub struct Server {
     config: Arc<Config>,
     ledger: Ledger,
     metrics: Arc<Metrics>,
+    clock: SharedClock,
     gateway: Arc<Gateway>,
     apps: Arc<Apps>,
     notices: Arc<Notices>,
@@ -302,7 +303,7 @@ impl Server {
             metrics: Arc::clone(&metrics),
             caps: Arc::clone(gateway.caps()),
             notices: Arc::clone(&notices),
-            clock,
+            clock: Arc::clone(&clock),
             apps: Arc::clone(&apps),
             proxy: listening.proxy.clone(),
             in_flight: Box::new(move || counted.in_flight()),
@@ -314,6 +315,7 @@ impl Server {
             config,
             ledger,
             metrics,
+            clock,
             gateway,
             apps,
             notices,
@@ -441,8 +443,10 @@ impl Server {
                 self.gateway.reload(Arc::clone(&self.config), authorities);
                 self.admin
                     .reload(Arc::clone(&self.config), waits_for_restart.clone());
-                self.metrics.reload(true);
-                self.metrics.waits_for_restart(waits_for_restart.len());
+                let now_ms = self.clock.wall_ms();
+                self.metrics.reloads.count(true, now_ms);
+                let waiting = waits_for_restart.len();
+                self.metrics.reloads.leaves_to_restart(waiting);
                 if waits_for_restart.is_empty() {
                     tracing::info!("the configuration was reloaded");
                     return String::new();
@@ -455,7 +459,8 @@ impl Server {
                 format!("reloaded; waits for a restart: {keys}")
             }
             Err(error) => {
-                self.metrics.reload(false);
+                let now_ms = self.clock.wall_ms();
+                self.metrics.reloads.count(false, now_ms);
                 tracing::error!(%error, "the reload was refused; nothing changed");
                 format!("the last reload was refused: {error}")
             }

@@ -219,6 +219,8 @@ impl Dispatch<'_> {
             Ok(Err(failed)) => self.lost(clock, failed),
             Ok(Ok(answering)) => {
                 self.place.heard(&answering);
+                let traffic = &self.gateway.metrics.traffic;
+                traffic.answered(answering.on_kept_connection);
                 if answering.head.status.is_success() {
                     self.success(app, clock, answering).await
                 } else {

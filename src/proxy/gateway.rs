@@ -120,6 +120,11 @@ impl Gateway {
         let shaping = &settings.config.shaping;
         let queue = Queue::new(shaping, Arc::clone(clock), Arc::clone(metrics));
         let breaker = Breaker::new(Arc::clone(clock), Arc::clone(metrics));
+        let budget = BodyBudget::new(BUDGET_BYTES);
+        let watched = budget.clone();
+        metrics
+            .traffic
+            .watch_bodies(move || BUDGET_BYTES.saturating_sub(watched.free()));
         Arc::new(Self {
             queue,
             breaker,
@@ -134,7 +139,7 @@ impl Gateway {
             clock: parts.clock,
             caps,
             apps: parts.apps,
-            budget: BodyBudget::new(BUDGET_BYTES),
+            budget,
             places: places(parts.connections_max),
             large_heads: LargeHeads::default(),
             turn_aways: Arc::new(Semaphore::new(TURN_AWAYS_MAX)),

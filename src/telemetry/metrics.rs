@@ -15,6 +15,7 @@ mod ledger;
 mod money;
 mod notices;
 mod process;
+mod reloads;
 mod tags;
 mod timings;
 mod traffic;
@@ -35,6 +36,7 @@ pub use self::fleet::{FleetFigures, FleetMetrics};
 use self::ledger::{write_audio, write_health, write_unknowns};
 use self::notices::NoticeMetrics;
 pub use self::notices::NoticeResult;
+use self::reloads::ReloadMetrics;
 use self::tags::ListedTag;
 use self::timings::TimingMetrics;
 pub use self::timings::{RequestTimes, TimedAs};
@@ -88,8 +90,7 @@ pub struct Metrics {
     in_flight: IntGauge,
     timings: TimingMetrics,
     journal_commit: Histogram,
-    reloads: IntCounterVec,
-    waits_for_restart: IntGauge,
+    pub reloads: ReloadMetrics,
     caps: OnceLock<Arc<Caps>>,
     /// The tags that are shown.
     tags: Mutex<Vec<ListedTag>>,
@@ -181,16 +182,7 @@ impl Metrics {
                 "One group commit of the journal: write and fdatasync.",
                 &SHORT_BUCKETS,
             )?,
-            reloads: families.counters(
-                "bursar_config_reloads_total",
-                "Reloads of the configuration; a refused one changed nothing.",
-                &["result"],
-            )?,
-            waits_for_restart: families.gauge(
-                "bursar_config_keys_waiting_for_restart",
-                "Keys of the configuration file that the last reload could not put in force: they take a restart. \
-                 `bursar status` names them.",
-            )?,
+            reloads: ReloadMetrics::new(&families)?,
             caps: OnceLock::new(),
             tags: Mutex::default(),
             started_ms: OnceLock::new(),
@@ -221,11 +213,10 @@ impl Metrics {
             }
         }
         let spoken = [Dialect::Responses.as_str(), Dialect::Messages.as_str()];
-        let known: [(&IntCounterVec, &[&str]); 4] = [
+        let known: [(&IntCounterVec, &[&str]); 3] = [
             (&self.translated, &spoken),
             (&self.drains, &DRAIN_RESULTS),
             (&self.disconnects, &DISCONNECT_PHASES),
-            (&self.reloads, &["ok", "refused"]),
         ];
         for (counters, words) in known {
             words.iter().for_each(|word| add(counters, &[word], 0));
@@ -248,6 +239,7 @@ impl Metrics {
         money::write_repeats_avoided(MicroUsd::new(avoided), &mut text);
         write_health(health, &mut text);
         self.traffic.write(&mut text);
+        self.reloads.write(&mut text);
         self.evidence.write(&mut text);
         self.fleet.write(&mut text);
         if let Some(caps) = self.caps.get() {
@@ -356,16 +348,6 @@ impl Metrics {
 
     pub fn journal_commit(&self, took: Duration) {
         self.journal_commit.observe(took.as_secs_f64());
-    }
-
-    /// The last reload left so many keys to a restart.
-    pub fn waits_for_restart(&self, keys: usize) {
-        self.waits_for_restart
-            .set(i64::try_from(keys).unwrap_or(i64::MAX));
-    }
-
-    pub fn reload(&self, ok: bool) {
-        add(&self.reloads, &[if ok { "ok" } else { "refused" }], 1);
     }
 }
 

@@ -61,6 +61,7 @@ mod streams;
 mod threats;
 mod tidy;
 mod tls;
+mod traffic;
 mod undelivered;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod watchdog;

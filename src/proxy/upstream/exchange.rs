@@ -29,6 +29,8 @@ pub struct Answering {
     pub head: ResponseHeader,
     /// Nothing of it goes to an app; the price in its head counts.
     pub is_unfit: bool,
+    /// Earlier requests had used its connection.
+    pub on_kept_connection: bool,
     reader: AnswerOver,
     candidate: Candidate,
     reusable: bool,
@@ -118,6 +120,7 @@ pub async fn attempt(
     };
     Ok(Answering {
         is_unfit: unfit::is_unfit(&head, reader.head_bytes()),
+        on_kept_connection: reused,
         head,
         reader,
         candidate,

@@ -233,7 +233,7 @@ fn every_event_has_its_counter() {
     metrics.disconnect("body");
     metrics.route_version("r-1");
     metrics.route_version("r-2");
-    metrics.reload(false);
+    metrics.reloads.count(false, 1_700_000_000_500);
     metrics.evidence.eval_run_look("busy");
     let before = metrics.render(&Totals::default(), &healthy()).unwrap();
     assert!(!before.contains("\nbursar_reconcile_difference_usd "));
@@ -264,6 +264,8 @@ fn every_event_has_its_counter() {
         "bursar_client_disconnects_total{phase=\"body\"} 1",
         "bursar_route_version_info{route_version=\"r-2\"} 1",
         "bursar_config_reloads_total{result=\"refused\"} 1",
+        "bursar_config_last_reload_successful 0",
+        "bursar_config_last_reload_timestamp_seconds 1700000000.500",
         "bursar_config_reloads_total{result=\"ok\"} 0",
         "bursar_eval_run_looks_total{result=\"busy\"} 1",
         "bursar_reconciliations_total{result=\"unexplained\"} 1",

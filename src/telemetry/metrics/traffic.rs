@@ -3,10 +3,12 @@
 //!
 //! Promise: the status page and `/metrics` show the same numbers.
 
+use std::fmt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use prometheus::{HistogramVec, IntGauge};
+use prometheus::{HistogramVec, IntCounter, IntGauge};
 
 use super::families::{Families, LONG_BUCKETS};
 use crate::protocol::closed_set;
@@ -45,6 +47,20 @@ pub struct TrafficMetrics {
     per_minute_limit: OptionalLimit,
     /// By [`Breaking::ALL`].
     breaker: Vec<IntGauge>,
+    /// Over a connection that was kept, and over a new one.
+    kept: IntCounter,
+    new: IntCounter,
+    bodies: HeldBytes,
+}
+
+/// Asks how many bytes of bodies are held.
+#[derive(Default)]
+struct HeldBytes(OnceLock<Box<dyn Fn() -> usize + Send + Sync>>);
+
+impl fmt::Debug for HeldBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HeldBytes")
+    }
 }
 
 /// A limit that may be none.
@@ -83,7 +99,16 @@ impl TrafficMetrics {
             &["cause"],
         )?;
         let of_cause = |cause: &Breaking| breaker.get_metric_with_label_values(&[cause.as_str()]);
+        let answers = families.counters(
+            "bursar_upstream_answers_total",
+            "Answers of the service to requests of apps, refusals included, by whether they came over a new connection or \
+             over one that earlier requests had used.",
+            &["connection"],
+        )?;
         Ok(Self {
+            kept: answers.get_metric_with_label_values(&["kept"])?,
+            new: answers.get_metric_with_label_values(&["new"])?,
+            bodies: HeldBytes::default(),
             depth: families.gauge(
                 "bursar_queue_depth",
                 "Requests that wait for a place at the service.",
@@ -115,6 +140,20 @@ impl TrafficMetrics {
         }
     }
 
+    /// The service has begun to answer.
+    pub fn answered(&self, on_kept_connection: bool) {
+        match on_kept_connection {
+            true => self.kept.inc(),
+            false => self.new.inc(),
+        }
+    }
+
+    /// How many bytes of bodies are held is asked at each scrape. Once a process.
+    pub fn watch_bodies(&self, held: impl Fn() -> usize + Send + Sync + 'static) {
+        // A second gateway of a test shows the first one's.
+        let _ = self.bodies.0.set(Box::new(held));
+    }
+
     /// The queue now; `None`: no limit.
     pub fn show(
         &self,
@@ -130,8 +169,16 @@ impl TrafficMetrics {
         self.per_minute_limit.set(per_minute_limit);
     }
 
-    /// The limits, where there are any.
+    /// The limits, where there are any, and what is asked at a scrape.
     pub(super) fn write(&self, text: &mut Exposition) {
+        let mut family = text.family(
+            MetricType::Gauge,
+            "bursar_request_body_bytes",
+            "Memory that is taken by the bodies of requests, of the 256 MiB that there are for them.",
+        );
+        if let Some(held) = self.bodies.0.get() {
+            family.sample(&[], held());
+        }
         for (name, help, limit) in [
             (
                 "bursar_concurrency_limit",

@@ -130,6 +130,11 @@ impl BodyBudget {
         }))
     }
 
+    /// What is left of it, in bytes.
+    pub fn free(&self) -> usize {
+        self.0.state.lock().free
+    }
+
     /// Pages of bodies that have gone.
     pub fn spare_pages(&self) -> &SparePages {
         &self.0.spare_pages

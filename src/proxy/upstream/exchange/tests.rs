@@ -41,6 +41,7 @@ async fn an_exchange_is_ended_although_the_service_reads_nothing() {
     let answering = Answering {
         head: ResponseHeader::build(StatusCode::SERVICE_UNAVAILABLE, None).unwrap(),
         is_unfit: false,
+        on_kept_connection: false,
         reader: AnswerOver::Http1(AnswerReader::new(Box::new(FullSocket), &Method::GET)),
         candidate: Candidate::at("127.0.0.1:1".parse().expect("an address")),
         reusable: false,

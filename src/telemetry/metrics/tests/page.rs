@@ -43,7 +43,7 @@ A label means the same in every metric.
 ";
 
 /// The one meaning of each label.
-const LABELS: [(&str, &str); 24] = [
+const LABELS: [(&str, &str); 25] = [
     (
         "app",
         "the app's name, for 64 apps, those of today first, and for 64 more that are added while bursar runs; `other`: further ones, and what is refused before its app is known",
@@ -95,10 +95,14 @@ const LABELS: [(&str, &str); 24] = [
     ("rustc", "the compiler's version"),
     ("sandbox", "whether the sandbox is in the program"),
     ("route_version", "the service's route version"),
+    (
+        "connection",
+        "to the service: `kept` from earlier requests, or `new`",
+    ),
 ];
 
 /// What is listed of a family's values, because they are a closed set that only this family has.
-const LISTED: [&str; 8] = [
+const LISTED: [&str; 9] = [
     "result",
     "reason",
     "cause",
@@ -107,6 +111,7 @@ const LISTED: [&str; 8] = [
     "kind",
     "type",
     "escalated",
+    "connection",
 ];
 
 /// A heading, and the families below it by the beginning of their names.
@@ -169,6 +174,8 @@ const SECTIONS: [(&str, &[&str]); 10] = [
         &[
             "bursar_queue_depth",
             "bursar_upstream_inflight_",
+            "bursar_upstream_answers_",
+            "bursar_request_body_",
             "bursar_concurrency_",
             "bursar_rate_",
             "bursar_breaker_",
@@ -234,6 +241,8 @@ fn everything() -> String {
     metrics.waited("agent", Duration::ZERO);
     metrics.route_version("r-1");
     metrics.traffic.show(0, 0, Some(8), Some(120));
+    metrics.traffic.watch_bodies(|| 0);
+    metrics.reloads.count(true, 1);
     metrics.evidence.differs(Difference {
         micro_usd: 0,
         unexplained: MicroUsdSum::default(),
