@@ -196,6 +196,26 @@ counted=$(inside bursar spend --json | grep -o '"requests":[0-9]*' | head -n 1)
 [ "$counted" = "\"requests\":$asked" ] || die "$asked requests were answered, and the ledger has $counted"
 say "$asked requests, all of them in the ledger"
 
+say "the key can be encrypted on the disk"
+must "" systemd-creds encrypt --name=api-key /etc/bursar/api-key /etc/bursar/api-key.cred
+must "" mv /etc/bursar/api-key /srv/api-key
+for unit in bursar.service bursar.socket bursar-admin.socket; do
+    must "" mkdir -p "/etc/systemd/system/$unit.d"
+    printf '[Unit]\nConditionPathExists=\nConditionPathExists=/etc/bursar/api-key.cred\n' |
+        inside tee "/etc/systemd/system/$unit.d/key.conf" >/dev/null
+done
+printf '[Service]\nLoadCredential=\nLoadCredentialEncrypted=api-key:/etc/bursar/api-key.cred\n' |
+    inside tee -a /etc/systemd/system/bursar.service.d/key.conf >/dev/null
+must "" systemctl daemon-reload
+must "" systemctl restart bursar.socket bursar-admin.socket bursar.service
+must "active" systemctl is-active bursar.service
+must "" systemctl reload bursar.service
+must "pass  key" bursar doctor
+must "" sh -c 'rm -r /etc/systemd/system/bursar*.d /etc/bursar/api-key.cred'
+must "" mv /srv/api-key /etc/bursar/api-key
+must "" systemctl daemon-reload
+must "" systemctl restart bursar.socket bursar-admin.socket bursar.service
+
 say "a reload with a bad file fails, and says why"
 must "" sh -c 'cp /etc/bursar/config.toml /srv/config.toml && echo "nonsense = 1" >>/etc/bursar/config.toml'
 must_not systemctl reload bursar.service

@@ -159,6 +159,16 @@ fn a_users_own_unit_forbids_what_the_systems_forbids_without_a_namespace() {
     assert_eq!(only(&own, "own StateDirectory"), None);
 }
 
+/// `systemctl status` names it, and `systemctl help` opens it.
+#[test]
+fn every_unit_names_its_manual_page() {
+    for unit in [units("systemd"), units("systemd/user")].concat() {
+        let found = directives(&unit);
+        let documentation = only(&found, "Unit Documentation");
+        assert_eq!(documentation, Some("man:bursar(1)"), "{unit}");
+    }
+}
+
 /// The variable that names the config for start and reload, and the path.
 fn configured(service: &BTreeMap<String, Vec<String>>) -> (&str, &str) {
     let set = only(service, "own Environment").expect("the config's path");
