@@ -175,8 +175,7 @@ async fn run(args: &RunArgs, app: &str, work: Work<'_>) -> Result<u8, CliError> 
         Keeper::Files(place) => {
             return Err(CliError::Failed(format!(
                 "no daemon runs on {}: start `bursar run`, or name its state directory with \
-                 --state-dir\nFor the system service: sudo bursar exec --state-dir /var/lib/bursar \
-                 --app NAME -- runuser -u \"$USER\" -- CMD",
+                 --state-dir\nFor the system service: sudo bursar exec --app NAME -- runuser -u \"$USER\" -- CMD",
                 place.state_dir.display()
             )));
         }
