@@ -64,7 +64,7 @@ pub const CHECKS: [DoctorCheck; 14] = [
     },
     DoctorCheck {
         name: "configuration",
-        what: "flags, environment and file are without a mistake",
+        what: "flags, environment and file are without a mistake, and nothing in the file waits for a restart",
         remedy: "`bursar check` prints every mistake with its line",
         judge: configuration,
     },
@@ -165,6 +165,18 @@ fn daemon(facts: &Facts) -> CheckVerdict {
 }
 
 fn configuration(facts: &Facts) -> CheckVerdict {
+    if let (Configuration::Sound(_), Daemon::Runs(status, _)) =
+        (&facts.configuration, &facts.daemon)
+        && !status.waits_for_restart.is_empty()
+    {
+        return CheckVerdict::Treatable {
+            found: format!(
+                "changed in the file and not in force: {}",
+                status.waits_for_restart.join(", ")
+            ),
+            remedy: "restart bursar; with bursar.socket no app is refused meanwhile".to_owned(),
+        };
+    }
     match &facts.configuration {
         Configuration::Sound(Some(path)) => CheckVerdict::Pass(path.display().to_string()),
         Configuration::Sound(None) => CheckVerdict::Pass("no mistake".to_owned()),

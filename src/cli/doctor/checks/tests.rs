@@ -115,7 +115,16 @@ fn where_all_is_well_every_check_passes() {
 
 #[test]
 fn each_thing_that_is_wrong_fails_its_check_and_no_other() {
-    let table: [(&str, Change, &str); 27] = [
+    let table: [(&str, Change, &str); 28] = [
+        (
+            "configuration",
+            |facts| {
+                change_status(facts, |status| {
+                    status.waits_for_restart = vec!["[log] format".to_owned()];
+                });
+            },
+            "changed in the file and not in force: [log] format",
+        ),
         (
             "daemon",
             |facts| change_status(facts, |status| status.draining = true),
