@@ -21,11 +21,11 @@ const OTHERS_MAX: usize = 1024;
 #[derive(Debug)]
 pub struct FirstSeen {
     values_max: usize,
-    held: RwLock<Held>,
+    held: RwLock<SeenValues>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct SeenValues {
     named: HashSet<String>,
     /// They were `other` once, and stay it: what was counted there may not leave it (rule I10).
     others: HashSet<String>,
