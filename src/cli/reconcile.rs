@@ -216,8 +216,8 @@ fn conclusion(document: &Reconciliation) -> String {
             document.unbounded
         ),
         (Conclusion::Explained, _) => {
-            "Explained: the kinds above that go this way can make it. Each entry is \
-                             taken for at most the dearest answer of its operation."
+            "Explained: the kinds above that go this way can make it. Each entry is taken for at most the dearest \
+             answer of its operation, at the frontier's price where that is more."
                 .to_owned()
         }
         (Conclusion::Unexplained, true) => format!(

@@ -2,8 +2,8 @@
 //! what the ledger knows not to know can explain.
 //!
 //! How it is decided. The service's figure may be higher by entries in doubt or in flight; each is taken for at most
-//! the dearest answer of its operation in the window, and for any amount where no price of that operation is known;
-//! entries in doubt under one key are one purchase. It may be higher by unreported entries, by any amount: a price is
+//! the dearest answer of its operation in the window, at the frontier's price where that is more, and for any amount
+//! where no price of that operation is known; entries in doubt under one key are one purchase. It may be higher by unreported entries, by any amount: a price is
 //! missing where the service gives none (a streamed agent turn), and the priced answers of the operation are others.
 //! It may be higher by amounts that contradicted another one, by what a damaged journal lost (any amount), and by
 //! entries just outside the window. It may be lower by entries just inside. What is left beyond all of this is not

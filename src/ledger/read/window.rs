@@ -48,7 +48,8 @@ pub struct Period {
     pub unknown: BTreeMap<(Unknown, Operation), u64>,
     /// Those of `unknown` that took over the key of another one that is still unknown: one purchase.
     pub same_purchase: BTreeMap<(Unknown, Operation), u64>,
-    /// The largest amount that one entry of the operation was billed.
+    /// The most that an answer of the operation is known to come to: the largest amount that one was billed, or that a
+    /// frontier model would have cost for one by the service's estimate. Absent where no amount is known.
     pub dearest: BTreeMap<Operation, MicroUsd>,
     pub anomalies: BTreeMap<Anomaly, u64>,
     /// Amounts that contradicted one that stands, and were not added.
@@ -128,6 +129,9 @@ impl Reading {
             Record::Outcome(outcome, labels, verdict) => {
                 let begun = self.open.remove(&outcome.id);
                 self.window.end(labels, verdict.state);
+                if let Some(frontier) = outcome.receipt.would_have_cost.value() {
+                    self.window.estimate(labels, frontier);
+                }
                 self.doubt(outcome.id, begun, labels, verdict.state);
                 if self.window.covers(labels.started_ms) {
                     for anomaly in &verdict.anomalies {
@@ -227,6 +231,15 @@ impl Period {
         };
         let key = (unknown, labels.operation);
         *self.unknown.entry(key).or_default() += 1;
+    }
+
+    /// An answer that is not known may have been escalated, however cheap those that are known were.
+    fn estimate(&mut self, labels: &Labels, frontier: MicroUsd) {
+        if self.covers(labels.started_ms)
+            && let Some(dearest) = self.dearest.get_mut(&labels.operation)
+        {
+            *dearest = frontier.max(*dearest);
+        }
     }
 
     /// Entries that were compacted. What the dearest of them cost is not kept.

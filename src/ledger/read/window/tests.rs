@@ -6,6 +6,7 @@ use crate::ledger::entry::AttemptEnd;
 use crate::ledger::fixtures::{Bench, START_MS, begin, billed, buy, ended, intent};
 use crate::ledger::query::spend;
 use crate::ledger::read::reconcile::{Ceiling, compare};
+use crate::protocol::Reported;
 use crate::protocol::receipt::Receipt;
 
 const HOUR_MS: u64 = 3600 * 1000;
@@ -181,4 +182,33 @@ async fn a_lost_answer_and_its_lost_retry_are_one_purchase() {
     let after = read();
     let left = after.unknown[&kind] - after.same_purchase.get(&kind).copied().unwrap_or(0);
     assert_eq!((after.unknown[&kind], left), (1, 1), "{after:?}");
+}
+
+/// Cheap answers came with the frontier's price, which a lost one that was escalated costs.
+#[tokio::test]
+async fn a_lost_answer_may_have_cost_what_the_frontier_costs() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let read = || window(&bench.state(), START_MS, START_MS + HOUR_MS).unwrap();
+    let cheap = |amount, frontier| Receipt {
+        would_have_cost: Reported::Value(MicroUsd::new(frontier)),
+        ..billed(amount)
+    };
+    // Without an amount nothing of it is a price.
+    let estimated = Receipt {
+        would_have_cost: Reported::Value(MicroUsd::new(9_000)),
+        ..Receipt::default()
+    };
+    buy(&ledger, None, estimated).await;
+    assert!(read().dearest.is_empty());
+
+    for (amount, frontier) in [(40, 700), (50, 30)] {
+        buy(&ledger, None, cheap(amount, frontier)).await;
+    }
+    let lost = begin(&ledger, None).await;
+    let lost = ended(lost, AttemptEnd::NoHead, Receipt::default());
+    ledger.settle(lost).await.unwrap();
+    ledger.close().await;
+
+    assert_eq!(read().dearest[&Operation::Chat], MicroUsd::new(700));
 }
