@@ -45,7 +45,7 @@ pub struct Apps {
     caps: OnceLock<Arc<Caps>>,
     table: ArcSwap<Table>,
     /// Hears of each table before it is in force.
-    herald: OnceLock<Box<dyn Fn(&Table) + Send + Sync>>,
+    herald: OnceLock<Herald>,
     /// One change at a time.
     changing: Mutex<AppList>,
     changed: watch::Sender<()>,
@@ -54,6 +54,8 @@ pub struct Apps {
     /// Marked when a run ends.
     ended: watch::Sender<()>,
 }
+
+type Herald = Box<dyn Fn(&Table) + Send + Sync>;
 
 /// The app of a request, and its run.
 #[derive(Clone, Debug)]

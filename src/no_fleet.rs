@@ -21,7 +21,11 @@ pub enum FleetOrders {}
 // === impl FleetOrders ===
 
 impl FleetOrders {
-    pub fn kept(_table: &FleetTable, _state_dir: &Path, _now_ms: u64) -> Result<Orders, LedgerError> {
+    pub fn kept(
+        _table: &FleetTable,
+        _state_dir: &Path,
+        _now_ms: u64,
+    ) -> Result<Orders, LedgerError> {
         Ok(Orders::default())
     }
 }

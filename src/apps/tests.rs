@@ -344,7 +344,10 @@ fn each_table_is_announced_before_it_is_at_the_door() {
         to.lock()
             .extend(new.filter(|name| door.app(name).is_none()));
     });
-    assert!(heard.lock().is_empty(), "the table at the door is that of the start");
+    assert!(
+        heard.lock().is_empty(),
+        "the table at the door is that of the start"
+    );
 
     apps.add(&named("b"), 1).unwrap();
     apps.redeclare(declare(vec![App::new("c")])).unwrap();

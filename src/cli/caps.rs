@@ -133,10 +133,7 @@ pub async fn view(source: &Source, args: &SourceArgs, now_ms: u64) -> Result<Cap
     // A daemon has its own rules, and knows its fleet's orders; the files alone have neither.
     let (rules, fleet) = match source {
         Source::Daemon(_) => (Rules::none(), Orders::default()),
-        Source::Journal(state_dir) => (
-            rules(args, state_dir)?,
-            by_fleet(args, state_dir, now_ms)?,
-        ),
+        Source::Journal(state_dir) => (rules(args, state_dir)?, by_fleet(args, state_dir, now_ms)?),
     };
     let mut view = source.caps(&rules, now_ms).await?;
     view.frozen

@@ -14,7 +14,11 @@ async fn each_answer_is_counted_by_whether_its_connection_was_kept_from_an_earli
         let label = format!("connection=\"{connection}\"");
         bursar.metric("bursar_upstream_answers_total", &label)
     };
-    assert_eq!((over("new"), over("kept")), (0.0, 0.0), "there from the start");
+    assert_eq!(
+        (over("new"), over("kept")),
+        (0.0, 0.0),
+        "there from the start"
+    );
 
     bursar.post(CHAT, &chat("first")).await;
 

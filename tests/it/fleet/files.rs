@@ -28,7 +28,10 @@ impl Machine {
         let folder = tempfile::tempdir().expect("a directory");
         let machine = Self { folder };
         private_file(&machine.path("url"), URL);
-        machine.write("config.toml", "[fleet]\nurl_file = \"url\"\nship_interval_s = 1\n");
+        machine.write(
+            "config.toml",
+            "[fleet]\nurl_file = \"url\"\nship_interval_s = 1\n",
+        );
         machine
     }
 
@@ -100,7 +103,9 @@ async fn without_a_daemon_the_commands_know_what_the_fleet_has_frozen() {
         "{status}"
     );
     for words in [&["freeze"][..], &["thaw"][..]] {
-        let order = machine.said(&[words, &["--json"]].concat(), "config.toml").await;
+        let order = machine
+            .said(&[words, &["--json"]].concat(), "config.toml")
+            .await;
         let order: Value = serde_json::from_str(&order).expect("a document");
         let frozen = order["frozen"].as_array().expect("a list");
         assert!(

@@ -28,7 +28,8 @@ impl Machine {
             std::fs::create_dir_all(folder.path().join(directory)).expect("a directory");
         }
         let machine = Self { folder };
-        let config = "# of the package\n[upstream]\nbase_url = \"https://service.example\"\n\n[caps]\n";
+        let config =
+            "# of the package\n[upstream]\nbase_url = \"https://service.example\"\n\n[caps]\n";
         std::fs::write(machine.etc("bursar/config.toml"), config).expect("a file");
         machine
     }
@@ -105,13 +106,20 @@ async fn the_system_service_is_given_the_url_as_a_credential_until_it_leaves() {
         "url_file = \"/run/credentials/bursar.service/fleet-url\"",
         "host_label = \"build-7\"",
     ] {
-        assert!(config.lines().any(|found| found == line), "{line}: {config}");
+        assert!(
+            config.lines().any(|found| found == line),
+            "{line}: {config}"
+        );
     }
 
     let left = machine.gives(&["fleet", "leave"], "").await;
 
     assert_eq!(left.code, Some(0), "{}", left.err);
-    assert!(left.out.contains("systemctl restart bursar"), "{}", left.out);
+    assert!(
+        left.out.contains("systemctl restart bursar"),
+        "{}",
+        left.out
+    );
     assert!(!machine.etc(DROP_IN).exists());
     assert!(!machine.read("bursar/config.toml").contains("url_file"));
     let again = machine.gives(&["fleet", "leave"], "").await;
