@@ -8,9 +8,10 @@
 //! Promise: one lock, nothing awaited under it, no float. What is refused here was not sent. `bursar caps`
 //! prints by how much a cap can be exceeded.
 //!
-//! Lowest first: `window` < `orders` < `rules` < `refused` `view` < `engine` < this file, which holds the lock.
+//! Lowest first: `window` < `leases` `orders` < `rules` < `refused` `view` < `engine` < this file, which holds the lock.
 
 mod engine;
+pub mod leases;
 mod orders;
 mod refused;
 mod rules;
@@ -22,22 +23,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 use self::engine::{Answers, Engine};
-pub use self::engine::{Ask, FlightEnd, Repeats};
+pub use self::engine::{Ask, Call, Errand, FlightEnd, Heard, Repeats, Round, Slice};
 pub use self::orders::{Frozen, OrderError, Orders, Raise};
 use self::orders::{OrdersVersion, Turn};
-pub use self::refused::{Reached, Refused};
+pub use self::refused::{Reached, Refused, SharedRefusal, SharedWhy};
 pub use self::rules::{Rules, Scope};
-pub use self::view::{CapView, CapsView, FrozenView, SessionCapsView, TodayView};
+pub use self::view::{CapView, CapsView, FrozenView, SessionCapsView, SharedCapView, TodayView};
 pub use self::window::{Period, Window};
-use crate::clock::SharedClock;
+use crate::clock::{SharedClock, millis};
 use crate::config::ALL_APPS;
-use crate::ledger::entry::{EntryId, State};
+use crate::ledger::entry::{EntryId, Leases, State};
 use crate::ledger::marks::{Session, SessionHash};
 use crate::ledger::totals::MicroUsdSum;
 use crate::ledger::usage::{self, RunSoFar, UsageUpdate};
@@ -46,6 +48,9 @@ use crate::money::MicroUsd;
 
 /// How often a waiting request checks whether a window has ended: clocks jump, and machines sleep.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
+
+/// Longest wait of a request for the fleet's database.
+const LEASE_WAIT: Duration = Duration::from_secs(2);
 
 /// All caps of a process.
 pub struct Caps {
@@ -56,6 +61,8 @@ pub struct Caps {
     ordered: watch::Sender<()>,
     /// Told of whatever may have brought a cap nearer to its limit.
     moved: Notify,
+    /// Something of a shared cap is to be leased.
+    lease_wanted: Notify,
     state_dir: PathBuf,
     clock: SharedClock,
 }
@@ -67,6 +74,8 @@ pub struct Permit {
     entry: EntryId,
     /// What is held for it while its price is not known.
     pub reserved: MicroUsd,
+    /// The leases of shared caps that it spends: its intent names them.
+    pub leases: Leases,
     end: FlightEnd,
 }
 
@@ -103,6 +112,7 @@ impl Caps {
             ordering: Mutex::new(version),
             ordered: watch::Sender::new(()),
             moved: Notify::new(),
+            lease_wanted: Notify::new(),
             state_dir,
             clock,
         });
@@ -141,6 +151,7 @@ impl Caps {
             is_admitted: false,
         };
         self.serve(|engine, now_ms| engine.ask(ask, way, now_ms));
+        let mut waits_since = Some(Instant::now());
         let answer = loop {
             let look = Instant::now() + LOOK_PAUSE;
             tokio::select! {
@@ -148,21 +159,29 @@ impl Caps {
                 answer = &mut decision => break answer,
                 () = tokio::time::sleep_until(until) => {
                     let now_ms = self.clock.wall_ms();
-                    let late = self.engine.lock().late(entry, patience.as_secs(), now_ms);
+                    let late = self.engine().late(entry, patience.as_secs(), now_ms);
                     break Ok(Err(late));
                 }
                 () = tokio::time::sleep_until(look) => {
                     self.serve(|engine, now_ms| engine.serve(now_ms));
+                    let waits = self.engine().waits_for_lease(entry, self.clock.wall_ms());
+                    waits_since = waits_since.or(look.checked_sub(LOOK_PAUSE)).filter(|_| waits.is_some());
+                    let is_late = |since: Instant| since.elapsed() >= LEASE_WAIT;
+                    if let Some(refused) = waits.filter(|_| waits_since.is_some_and(is_late)) {
+                        self.engine().count_refusal(&refused);
+                        break Ok(Err(refused));
+                    }
                 }
             }
         };
         match answer {
-            Ok(Ok(reserved)) => {
+            Ok(Ok(going)) => {
                 in_line.is_admitted = true;
                 Ok(Permit {
                     caps: Arc::clone(self),
                     entry,
-                    reserved,
+                    reserved: going.reserved,
+                    leases: going.leases,
                     end: FlightEnd::Unknown,
                 })
             }
@@ -193,7 +212,8 @@ impl Caps {
 
     /// Whether there is any cap, also of sessions.
     pub fn are_set(&self) -> bool {
-        !self.engine.lock().rules.are_none()
+        let engine = self.engine.lock();
+        !engine.rules.are_none() || engine.shared.is_on()
     }
 
     /// Why this app may send nothing now. Asked before each attempt.
@@ -209,13 +229,13 @@ impl Caps {
         session: Option<Session>,
     ) -> Option<Refused> {
         let now_ms = self.clock.wall_ms();
-        self.engine.lock().reached_for(app, run, session, now_ms)
+        self.engine().reached_for(app, run, session, now_ms)
     }
 
     /// A cap was reached while a request that has its permit waited somewhere else.
     pub fn over(&self, entry: EntryId) -> Option<Refused> {
         let now_ms = self.clock.wall_ms();
-        self.engine.lock().over(entry, now_ms)
+        self.engine().over(entry, now_ms)
     }
 
     /// Resolves when this app may send nothing, for requests that wait in another queue.
@@ -353,25 +373,104 @@ impl Caps {
     /// line is released, which may make room for others.
     fn serve(&self, serve: impl FnOnce(&mut Engine, u64) -> Answers) {
         let now_ms = self.clock.wall_ms();
-        let mut answers = serve(&mut self.engine.lock(), now_ms);
+        let mut answers = {
+            let mut engine = self.engine();
+            let answers = serve(&mut engine, now_ms);
+            if engine.shared.take_wanted() {
+                self.lease_wanted.notify_one();
+            }
+            answers
+        };
         loop {
             let gone = answers.send();
             if gone.is_empty() {
                 return;
             }
-            answers = self.engine.lock().let_go(gone, now_ms);
+            answers = self.engine().let_go(gone, now_ms);
         }
+    }
+
+    /// With the time by which leases end, where there may be any.
+    fn engine(&self) -> MutexGuard<'_, Engine> {
+        let mut engine = self.engine.lock();
+        if engine.shared.is_on() {
+            engine.shared.at(self.up_ms());
+        }
+        engine
+    }
+
+    fn up_ms(&self) -> u64 {
+        millis(self.clock.since_boot())
+    }
+
+    /// From now on the shared caps of these names are obeyed, with what was held of them. `is_void`: by another machine,
+    /// or before this one started anew.
+    pub fn obey_shared(
+        &self,
+        names: &[String],
+        is_ephemeral: bool,
+        slices: Vec<Slice>,
+        is_void: bool,
+    ) {
+        let mut engine = self.engine.lock();
+        engine.shared.obey(names, is_ephemeral, slices, is_void);
+    }
+
+    /// Resolves when something of a shared cap is to be leased. For one that waits.
+    pub async fn lease_wanted(&self) {
+        loop {
+            self.lease_wanted.notified().await;
+            // It may have been leased since.
+            if self.engine.lock().shared.is_lacking() {
+                return;
+            }
+        }
+    }
+
+    /// With the next errand all that is leased is presented.
+    pub fn present_leases(&self) {
+        self.engine.lock().shared.present();
+    }
+
+    /// What is to be carried to the fleet's database now. `request`: a name that no other wish has.
+    pub fn errand(&self, request: Uuid, round: Round) -> Option<Errand> {
+        self.engine().errand(request, round)
+    }
+
+    /// All that is leased, as it is kept on the disk.
+    pub fn slices(&self) -> Vec<Slice> {
+        self.engine.lock().shared.slices()
+    }
+
+    /// The same after something was heard. It is on the disk before [`Self::hear`] puts it in force.
+    pub fn slices_after(&self, heard: &Heard, call: Call) -> Vec<Slice> {
+        self.engine.lock().shared.slices_after(heard, call)
+    }
+
+    /// Puts in force what the fleet's database said of leases.
+    pub fn hear(&self, heard: &Heard, call: Call) {
+        self.change(|engine| engine.shared.hear(heard, call));
+    }
+
+    /// The fleet's database cannot be asked: a request that finds its slice used up is refused at once.
+    pub fn fleet_is_away(&self) {
+        self.change(|engine| engine.shared.away());
+    }
+
+    /// This ledger has another name in the fleet: what was leased is another's.
+    pub fn forget_leases(&self) {
+        self.change(|engine| engine.shared.forget());
     }
 
     /// As it is now, but for the sessions: to count those takes as long as there are many, and requests wait for it.
     pub fn view(&self) -> CapsView {
         let now_ms = self.clock.wall_ms();
-        self.engine.lock().view(now_ms)
+        self.engine().view(now_ms)
     }
 
     /// All of it, for a person who asks.
     pub fn document(&self) -> CapsView {
-        document(&mut self.engine.lock(), self.clock.wall_ms())
+        document(&mut self.engine(), self.clock.wall_ms())
     }
 
     /// What a session was billed, of one app or of whichever has it. `None`: nothing is known of it.

@@ -24,6 +24,9 @@ pub trait Clock: std::fmt::Debug + Send + Sync + 'static {
     /// Monotonic time since an arbitrary start, the same for all processes of one boot. It stands
     /// still while the machine sleeps.
     fn monotonic(&self) -> Duration;
+    /// Time since the machine's start, the same for all processes of one boot. It counts while the machine sleeps:
+    /// what was lent for a time ends by it, whatever is done to the wall clock.
+    fn since_boot(&self) -> Duration;
     /// The boot to which monotonic time belongs. `None` when the kernel does not report it; then the
     /// time is worthless to another process.
     fn boot(&self) -> Option<BootId>;
@@ -43,6 +46,7 @@ pub struct SystemClock {
 pub struct ManualClock {
     wall_ms: Arc<AtomicU64>,
     monotonic_ms: Arc<AtomicU64>,
+    slept_ms: Arc<AtomicU64>,
     boots: Arc<AtomicU32>,
 }
 
@@ -100,6 +104,10 @@ impl Clock for SystemClock {
         duration_on(ClockId::Monotonic)
     }
 
+    fn since_boot(&self) -> Duration {
+        duration_on(ClockId::Boottime)
+    }
+
     fn boot(&self) -> Option<BootId> {
         self.boot
     }
@@ -126,10 +134,18 @@ impl ManualClock {
         self.wall_ms.store(wall_ms, Ordering::SeqCst);
     }
 
+    /// The machine sleeps: monotonic time stands still.
+    pub fn sleep(&self, by: Duration) {
+        let ms = millis(by);
+        self.wall_ms.fetch_add(ms, Ordering::SeqCst);
+        self.slept_ms.fetch_add(ms, Ordering::SeqCst);
+    }
+
     /// A reboot: monotonic time begins at 0, wall time continues.
     pub fn reboot(&self) {
         self.boots.fetch_add(1, Ordering::SeqCst);
         self.monotonic_ms.store(0, Ordering::SeqCst);
+        self.slept_ms.store(0, Ordering::SeqCst);
     }
 }
 
@@ -140,6 +156,11 @@ impl Clock for ManualClock {
 
     fn monotonic(&self) -> Duration {
         Duration::from_millis(self.monotonic_ms.load(Ordering::SeqCst))
+    }
+
+    fn since_boot(&self) -> Duration {
+        let slept_ms = self.slept_ms.load(Ordering::SeqCst);
+        self.monotonic() + Duration::from_millis(slept_ms)
     }
 
     fn boot(&self) -> Option<BootId> {

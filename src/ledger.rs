@@ -5,7 +5,7 @@
 //!
 //! | rank | | |
 //! |---|---|---|
-//! | 0 | `shared_text` `id` `fingerprint` `kept_key` `marks` `error` `options` `entry` `sums` `tallies` `rollup` `delivery` `record` | nouns: what is written |
+//! | 0 | `shared_text` `id` `fingerprint` `kept_key` `leases` `marks` `error` `options` `entry` `sums` `tallies` `rollup` `delivery` `record` | nouns: what is written |
 //! | 1 | `journal` | the state directory and its lines: written, read back, surveyed |
 //! | 2 | `fold` | pure: the state that follows from records |
 //! | 3 | `index` | what is kept beside the journal and can be rebuilt from it |
@@ -20,6 +20,7 @@ pub mod entry;
 pub mod error;
 pub mod fingerprint;
 pub mod kept_key;
+mod leases;
 pub mod marks;
 pub(crate) mod record;
 

@@ -54,7 +54,7 @@ impl Worker {
         match *self {}
     }
 
-    pub async fn flush(&self) {
+    pub async fn flush(&self, _caps: &Caps) {
         match *self {}
     }
 }

@@ -525,7 +525,7 @@ impl Server {
         self.stop_admin.send_replace(true);
         self.ledger.close().await;
         if let Some(fleet) = &self.fleet {
-            fleet.flush().await;
+            fleet.flush(self.gateway.caps()).await;
         }
         tracing::info!("stopped");
     }

@@ -23,7 +23,7 @@ use super::cells;
 use super::documents::{EntryDocument, ReceiptsDocument, SpendDocument, StatusDocument};
 use super::explain::doubt;
 use crate::calendar::{self, LastDays};
-use crate::caps::{CapView, CapsView};
+use crate::caps::{CapView, CapsView, SharedCapView};
 use crate::ledger::entry::AttemptEnd;
 use crate::ledger::query::EntryView;
 use crate::ledger::totals::Totals;
@@ -116,7 +116,8 @@ pub fn render(view: &PageView<'_>) -> String {
         Err(why) => html.paragraph("bad", why),
     }
     html.section("doubts", "In doubt, and why", |html| doubts(html, view));
-    if !view.caps.caps.is_empty() || !view.caps.frozen.is_empty() {
+    let of_caps = view.caps;
+    if !(of_caps.caps.is_empty() && of_caps.frozen.is_empty() && of_caps.shared.is_empty()) {
         html.section("caps", "Caps", |html| caps(html, view));
     }
     html.line("<div class=\"columns\"><div>");
@@ -423,6 +424,7 @@ fn caps(html: &mut Html, view: &PageView<'_>) {
             &format!("{app}: frozen since {since}, by {}", frozen.by),
         );
     }
+    shared_caps(html, &view.caps.shared);
     if view.caps.caps.is_empty() {
         return;
     }
@@ -453,6 +455,29 @@ fn caps(html: &mut Html, view: &PageView<'_>) {
         let waiting = cells::counted(view.caps.waiting, "request waits", "requests wait");
         html.paragraph("muted", &format!("{waiting} for room below a cap."));
     }
+}
+
+/// Caps that many machines share, and what this one holds of them.
+fn shared_caps(html: &mut Html, shared: &[SharedCapView]) {
+    if shared.is_empty() {
+        return;
+    }
+    let row = |cap: &SharedCapView| {
+        let limit = cap.limit.map(|limit| limit.to_string());
+        let period = cap.period.map_or("", |period| period.as_str());
+        vec![
+            Field::text(format_args!("{} {period}", cap.cap)),
+            Field::number(limit.unwrap_or_default()),
+            Field::number(cap.leased),
+            Field::number(cap.spent),
+            Field::number(cap.held),
+            Field::number(cap.open),
+            Field::number(cap.refusals),
+            Field::text(spoken(&cap.state)),
+        ]
+    };
+    let titles = "Shared cap|>Limit|>Leased here|>Spent here|>Held|>Left of it|>Refused|Fleet";
+    html.table("shared", titles, shared.iter().map(row));
 }
 
 /// A name with its value, in a list.

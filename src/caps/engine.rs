@@ -12,7 +12,7 @@
 //!   waiting for the first answers of another.
 //!
 //! The limit of a run ([`runs`]) is one more cap, whose window is the run's life, and so is that of a session
-//! ([`sessions`]).
+//! ([`sessions`]); and so is a cap that many machines share, whose limit is what this one leased of it ([`shared`]).
 //!
 //! So the service's books exceed a cap by at most one request. Why, and what can break it: docs/caps.md.
 //!
@@ -21,6 +21,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+
+use uuid::Uuid;
 
 use super::orders::Orders;
 use super::refused::Refused;
@@ -35,24 +37,29 @@ use crate::money::MicroUsd;
 mod cap_window;
 mod counts;
 mod flight;
+mod judge;
 mod line;
 mod price;
 mod room;
 mod runs;
 mod sessions;
+mod shared;
 mod shown;
 
 use self::cap_window::{CapWindow, Unbooked};
-use self::counts::Counts;
+use self::counts::{Counts, of_lease};
 use self::flight::Flight;
 pub use self::flight::{Ask, FlightEnd, Repeats};
-pub use self::line::Answers;
+use self::judge::{Judge, Judged};
+pub use self::line::{Answers, Going};
 use self::line::{Decision, WaitingLines, Way};
 use self::price::Prices;
-use self::room::{Room, Share, Take, Under, sum};
+use self::room::{Share, Take, Under};
 use self::runs::RunBudgets;
 use self::sessions::{Sessions, UnderSessions};
-use self::shown::{cap_view, log_once};
+use self::shared::SharedCaps;
+pub use self::shared::{Call, Errand, Heard, Round, Slice};
+use self::shown::{cap_view, log_once, log_shared};
 
 /// Ends that the ledger could not write yet and that are counted one by one. More than can wait there.
 const UNBOOKED_MAX: usize = 8_192;
@@ -69,6 +76,8 @@ pub struct Engine {
     pub refusals: BTreeMap<(Scope, Period), u64>,
     /// The limits of runs.
     pub runs: RunBudgets,
+    /// What the fleet leased of caps that many machines share.
+    pub shared: SharedCaps,
     under_sessions: UnderSessions,
     /// The windows of the caps have to be made anew.
     stale: bool,
@@ -78,14 +87,6 @@ pub struct Engine {
     under: BTreeMap<Scope, Under>,
     unbooked: HashMap<EntryId, Unbooked>,
     lines: WaitingLines,
-}
-
-/// What is to become of an ask now.
-enum Judged {
-    Go(MicroUsd, Share),
-    /// These scopes have no room for it; none: its run has not.
-    Wait(Vec<Scope>),
-    Never(Refused),
 }
 
 // === impl Engine ===
@@ -100,6 +101,7 @@ impl Engine {
             caps: BTreeMap::new(),
             refusals: BTreeMap::new(),
             runs: RunBudgets::default(),
+            shared: SharedCaps::default(),
             under_sessions: UnderSessions::default(),
             stale: true,
             pruned_ms: 0,
@@ -177,100 +179,28 @@ impl Engine {
         self.counts().frozen(app)
     }
 
+    fn judging(&self) -> Judge<'_> {
+        Judge {
+            counts: self.counts(),
+            prices: self.prices(),
+            under: &self.under,
+            runs: &self.runs,
+            sessions: self.sessions(),
+            shared: &self.shared,
+        }
+    }
+
     fn judge(&mut self, ask: &Ask, now_ms: u64) -> Judged {
         self.roll(now_ms);
-        if let Some(refused) = self.frozen(&ask.app) {
-            return Judged::Never(refused);
-        }
-        let (reserved, share) = self.prices().estimate(ask);
-        let mut waits = false;
-        let mut without_room = Vec::new();
-        let mut is_covered = true;
-        for ((scope, period), cap) in self.caps_of(ask) {
-            is_covered = false;
-            let charge = self.counted(scope, cap);
-            let take = if *scope == Scope::All {
-                share.all
-            } else {
-                share.own
-            };
-            match self.under(scope).room(charge, cap.limit, take) {
-                Room::Enough => {}
-                Room::Taken => {
-                    waits = true;
-                    without_room.push(scope.clone());
-                }
-                Room::Reached => return Judged::Never(self.reached(scope, *period, cap)),
-            }
-        }
-        if let Some((run, budget)) = self.runs.of(ask).filter(|(_, budget)| !budget.covers(ask)) {
-            is_covered = false;
-            match budget
-                .under
-                .room(budget.counted(), budget.limit(), share.own)
-            {
-                Room::Enough => {}
-                // It could not be sent with room below the caps either: no other request waits for that.
-                Room::Taken => {
-                    waits = true;
-                    without_room.clear();
-                }
-                Room::Reached => return Judged::Never(budget.refusal(run, &ask.app)),
-            }
-        }
-        match self.sessions().room(ask, share) {
-            // As with a run.
-            Ok(Room::Taken) => {
-                waits = true;
-                without_room.clear();
-            }
-            Ok(_) => {}
-            Err(refused) => return Judged::Never(refused),
-        }
-        if waits {
-            Judged::Wait(without_room)
-        } else if is_covered && ask.repeats.is_some() {
-            Judged::Go(MicroUsd::ZERO, Share::default())
-        } else {
-            Judged::Go(reserved, share)
-        }
-    }
-
-    /// The caps that a request counts in. What a repeat repeats is charged in the windows in which it
-    /// was bought, and is no new purchase there; in a later one it may be billed anew.
-    fn caps_of(&self, ask: &Ask) -> impl Iterator<Item = (&(Scope, Period), &CapWindow)> {
-        self.caps.iter().filter(|((scope, _), cap)| {
-            let is_charged = |repeats: &Repeats| cap.window.holds(repeats.since_ms);
-            scope.holds(&ask.app) && !ask.repeats.as_ref().is_some_and(is_charged)
-        })
-    }
-
-    fn reached(&self, scope: &Scope, period: Period, cap: &CapWindow) -> Refused {
-        let charge = self.counted(scope, cap);
-        let zone = &self.rules.zone;
-        Refused::reached((scope, period), cap.limit, charge, cap.window, zone)
+        let judgement = self.judging().judge(ask);
+        self.shared.lack(judgement.lacking);
+        judgement.judged
     }
 
     /// A limit that is reached by now, for a request that was admitted.
     pub fn over(&mut self, entry: EntryId, now_ms: u64) -> Option<Refused> {
         self.roll(now_ms);
-        let ask = &self.flights.get(&entry)?.ask;
-        let over = self
-            .caps_of(ask)
-            .find(|((scope, _), cap)| self.is_reached(scope, cap));
-        if let Some(((scope, period), cap)) = over {
-            return Some(self.reached(scope, *period, cap));
-        }
-        if let Some(over) = self.sessions().over(ask) {
-            return Some(over);
-        }
-        let (run, budget) = self.runs.of(ask)?;
-        let is_over = budget.is_reached() && !budget.covers(ask);
-        is_over.then(|| budget.refusal(run, &ask.app))
-    }
-
-    fn is_reached(&self, scope: &Scope, cap: &CapWindow) -> bool {
-        sum(self.counted(scope, cap)) >= u128::from(cap.limit.get())
+        self.judging().over(self.flights.get(&entry)?)
     }
 
     /// A limit that is reached by now, for what takes no room: it is billed for nothing, and lets
@@ -283,30 +213,42 @@ impl Engine {
         now_ms: u64,
     ) -> Option<Refused> {
         self.roll(now_ms);
-        let mut caps = self.caps.iter();
-        let over = caps.find(|((scope, _), cap)| scope.holds(app) && self.is_reached(scope, cap));
-        let refused = match over {
-            Some(((scope, period), cap)) => self.reached(scope, *period, cap),
-            None => {
-                let of_run = run.and_then(|run| self.runs.reached(run, app));
-                of_run.or_else(|| self.sessions().reached(app, session?))?
-            }
-        };
+        let refused = self.judging().reached_for(app, run, session)?;
         self.count_refusal(&refused);
         Some(refused)
     }
 
-    fn admit(&mut self, ask: Ask, reserved: MicroUsd, share: Share, now_ms: u64) {
+    /// Whether a waiting request waits for the fleet's database: the words for it when that takes too long.
+    pub fn waits_for_lease(&mut self, entry: EntryId, now_ms: u64) -> Option<Refused> {
+        self.roll(now_ms);
+        let ask = self.lines.ask_of(entry)?;
+        let used_up = self.judging().judge(ask).used_up?;
+        Some(self.shared.late(&used_up))
+    }
+
+    /// What is to be carried to the fleet's database now.
+    pub fn errand(&mut self, request: Uuid, round: Round) -> Option<Errand> {
+        let dearest = self.dearest(&Scope::All);
+        let (usage, unbooked) = (&self.usage, &self.unbooked);
+        let charged = |lease| of_lease(usage, unbooked, lease);
+        self.shared.errand(request, dearest, round, &charged)
+    }
+
+    fn admit(&mut self, ask: Ask, going: &Going, share: Share, now_ms: u64) {
         let app = Scope::App(Arc::clone(&ask.app));
         for (scope, take) in [(Scope::All, share.all), (app, share.own)] {
             self.under.entry(scope).or_default().add(share, take);
         }
         self.runs.begins(&ask, share);
         self.under_sessions.begins(&ask, share);
+        let (usage, unbooked) = (&self.usage, &self.unbooked);
+        let charged = |lease| of_lease(usage, unbooked, lease);
+        self.shared.begins(&going.leases, share, &charged);
         let flight = Flight {
             at_ms: now_ms,
-            reserved,
+            reserved: going.reserved,
             share,
+            leases: going.leases.clone(),
             booked: false,
             is_reported: false,
             ask,
@@ -344,6 +286,7 @@ impl Engine {
             _ => flight.came_to(end),
         };
         self.under_sessions.ends(&flight);
+        self.shared.ends(&flight.leases, flight.share);
         self.runs
             .ends(&flight, (end != FlightEnd::Unsent).then_some(charge));
         if flight.booked || charge.is_none() {
@@ -435,6 +378,7 @@ impl Engine {
             };
             let before = std::mem::replace(&mut flight.share, share);
             flight.reserved = reserved;
+            self.shared.changes(&flight.leases, before, share);
             let (app, run) = (Arc::clone(&flight.ask.app), flight.ask.run.clone());
             let of_all = (Scope::All, before.all, share.all);
             for (scope, from, to) in [of_all, (Scope::App(app), before.own, share.own)] {
@@ -478,9 +422,9 @@ impl Engine {
         // With others in line it is the line that decides; what is charged in every window of now passes.
         if waiting == 0 || ask.repeats.is_some() {
             match self.judge(&ask, now_ms) {
-                Judged::Go(reserved, share) if waiting == 0 || !share.counts => {
-                    self.admit(ask, reserved, share, now_ms);
-                    return Answers::one(entry, way, Ok(reserved));
+                Judged::Go(going, share) if waiting == 0 || !share.counts => {
+                    self.admit(ask, &going, share, now_ms);
+                    return Answers::one(entry, way, Ok(going));
                 }
                 Judged::Never(refused) => {
                     self.count_refusal(&refused);
@@ -522,12 +466,12 @@ impl Engine {
                     let way = self.lines.take_first(&ask)?;
                     return Some((ask.entry, way, Err(refused)));
                 }
-                Judged::Go(reserved, share) if !is_closed => {
+                Judged::Go(going, share) if !is_closed => {
                     let way = self.lines.take_first(&ask)?;
                     self.lines.took_turn(&ask.app);
                     let entry = ask.entry;
-                    self.admit(ask, reserved, share, now_ms);
-                    return Some((entry, way, Ok(reserved)));
+                    self.admit(ask, &going, share, now_ms);
+                    return Some((entry, way, Ok(going)));
                 }
                 Judged::Go(..) => {}
                 Judged::Wait(scopes) => closed.extend(scopes),
@@ -558,9 +502,16 @@ impl Engine {
         Refused::late(seconds)
     }
 
-    fn count_refusal(&mut self, refused: &Refused) {
-        let Refused::Reached(reached) = refused else {
-            return;
+    pub fn count_refusal(&mut self, refused: &Refused) {
+        let reached = match refused {
+            Refused::Shared(refusal) => {
+                if self.shared.count_refusal(refusal) {
+                    log_shared(refusal);
+                }
+                return;
+            }
+            Refused::Reached(reached) => reached,
+            _ => return,
         };
         let key = (reached.scope.clone(), reached.period);
         let refusals = self.refusals.entry(key.clone()).or_default();
@@ -590,6 +541,9 @@ impl Engine {
             frozen: FrozenView::list(&self.orders, &self.fleet),
             waiting: self.lines.waiting(),
             sessions: Vec::new(),
+            shared: self.shared.view(self.dearest(&Scope::All), &|lease| {
+                self.counts().of_lease(lease)
+            }),
         }
     }
 }

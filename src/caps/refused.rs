@@ -7,6 +7,7 @@ use std::fmt;
 
 use jiff::tz::TimeZone;
 
+use super::leases::SharedCap;
 use super::orders::Frozen;
 use super::rules::Scope;
 use super::window::{Period, Window};
@@ -32,6 +33,33 @@ pub enum Refused {
     Crowded(Words),
     /// It waited for room as long as it may.
     Late(Words),
+    /// Of a cap that many machines share nothing is left here.
+    Shared(Box<SharedRefusal>),
+}
+
+/// A shared cap of which nothing is to be had now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedRefusal {
+    pub cap: String,
+    pub why: SharedWhy,
+    words: Words,
+}
+
+/// Why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedWhy {
+    /// All of it is leased or spent.
+    Reached,
+    /// This ledger has its largest share.
+    Share,
+    /// Others may give back a part, or the database takes its time.
+    Busy,
+    /// The database cannot be asked.
+    Away,
+    /// It was restored from a backup, and grants nothing yet.
+    Paused,
+    /// The fleet has no cap of this name.
+    NoCap,
 }
 
 /// A cap without anything left.
@@ -80,6 +108,10 @@ impl Refused {
             window,
             words,
         }))
+    }
+
+    pub fn shared(cap: &str, why: SharedWhy, order: Option<&SharedCap>) -> Self {
+        Self::Shared(Box::new(SharedRefusal::new(cap, why, order)))
     }
 
     pub fn run_reached(run: &str, app: &str, limit: MicroUsd, charge: Charge) -> Self {
@@ -171,10 +203,62 @@ impl Refused {
     }
 }
 
+// === impl SharedRefusal ===
+
+impl SharedRefusal {
+    /// `order`: the cap as the fleet's database stated it last.
+    fn new(cap: &str, why: SharedWhy, order: Option<&SharedCap>) -> Self {
+        let limit = order.map_or_else(String::new, |order| {
+            format!(" ({} in the {})", order.limit, order.period)
+        });
+        let anew = order.map_or_else(String::new, |order| {
+            let zone = TimeZone::get(&order.zone).unwrap_or(TimeZone::UTC);
+            format!(
+                " It begins anew at {}.",
+                moment(order.window.until_ms, &zone)
+            )
+        });
+        let cap_is = format!("The shared cap {cap}{limit}");
+        let words = match why {
+            SharedWhy::Reached => format!(
+                "{cap_is} is reached: all of it is spent, or leased to machines that may spend it.{anew} Nothing was \
+                 sent. See `bursar caps`; an operator of the fleet changes it."
+            ),
+            SharedWhy::Share => format!(
+                "{cap_is} is reached for this machine, which has spent the largest share that it may have.{anew} \
+                 Nothing was sent. An operator of the fleet changes it."
+            ),
+            SharedWhy::Busy => format!(
+                "{cap_is} has nothing left for this machine at the moment: others hold what is left and may give it \
+                 back, or the fleet's database takes its time. Nothing was sent; try again later. See `bursar caps`."
+            ),
+            SharedWhy::Away => format!(
+                "What this machine had of the shared cap {cap} is used up, and the fleet's database cannot be asked for \
+                 more. Nothing was sent. See `bursar status`."
+            ),
+            SharedWhy::Paused => format!(
+                "What this machine had of the shared cap {cap} is used up, and the fleet's database grants nothing: it \
+                 was restored from a backup, and waits until every machine has shown it what it holds. Nothing was sent. \
+                 An operator ends that with `bursar fleet resume`."
+            ),
+            SharedWhy::NoCap => format!(
+                "The fleet has no cap {cap}, which [fleet] shared_caps names. Nothing was sent. An operator of the fleet \
+                 makes it (`bursar fleet caps`), or the name goes."
+            ),
+        };
+        Self {
+            cap: cap.to_owned(),
+            why,
+            words: Words(words),
+        }
+    }
+}
+
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = match self {
             Self::Reached(reached) => &reached.words,
+            Self::Shared(refusal) => &refusal.words,
             Self::RunReached(words)
             | Self::SessionReached(words)
             | Self::Frozen(words)

@@ -65,6 +65,52 @@ pub struct CapsView {
     /// Of each app whose sessions have a limit. Empty where no person asked.
     #[serde(default)]
     pub sessions: Vec<SessionCapsView>,
+    /// Caps that many machines share, as far as this one holds of them ([fleet] shared_caps).
+    #[serde(default)]
+    pub shared: Vec<SharedCapView>,
+}
+
+/// One shared cap: what the fleet's database stated when it was heard last, and what is leased to this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedCapView {
+    pub cap: String,
+    /// Absent, as what follows, until the database was heard.
+    pub period: Option<Period>,
+    pub time_zone: Option<String>,
+    /// Of all machines together.
+    #[serde(rename = "limit_micro_usd")]
+    pub limit: Option<MicroUsd>,
+    /// What is leased to all machines, or billed where that is more.
+    #[serde(rename = "charged_micro_usd")]
+    pub charged: Option<MicroUsdSum>,
+    pub since_ms: Option<u64>,
+    pub resets_at_ms: Option<u64>,
+    /// `leased`, `empty`, `share`, `paused`, `unreachable`, `unheard` or `no_cap`.
+    pub state: String,
+    /// What this machine may spend in the window of now, of which `spent`, `held` and `reserved` are taken.
+    #[serde(rename = "leased_micro_usd")]
+    pub leased: MicroUsd,
+    #[serde(rename = "spent_micro_usd")]
+    pub spent: MicroUsdSum,
+    #[serde(rename = "held_micro_usd")]
+    pub held: MicroUsdSum,
+    #[serde(rename = "reserved_micro_usd")]
+    pub reserved: MicroUsdSum,
+    pub under_way: usize,
+    /// What is left of it.
+    #[serde(rename = "open_micro_usd")]
+    pub open: MicroUsdSum,
+    /// Until it ends here. `null`: nothing is held.
+    pub ends_in_ms: Option<u64>,
+    /// Leased of windows that have not begun.
+    #[serde(rename = "ahead_micro_usd")]
+    pub ahead: MicroUsdSum,
+    /// The largest price that one request is expected to have here: this machine exceeds what it leased by one such
+    /// request at most. `null`: no price is known.
+    #[serde(rename = "dearest_micro_usd")]
+    pub dearest: Option<MicroUsd>,
+    /// Requests that were refused by it, since the daemon's start.
+    pub refusals: u64,
 }
 
 /// The limits of one app's sessions, and how near to them its sessions are. Which sessions those are says

@@ -25,7 +25,9 @@ use crate::admin::change::{NoticeSent, TryNotice};
 use crate::admin::orders::RaiseOrder;
 use crate::apps::{self, Declared, rules_of};
 use crate::calendar;
-use crate::caps::{CapView, CapsView, FrozenView, Orders, Period, Rules, SessionCapsView};
+use crate::caps::{
+    CapView, CapsView, FrozenView, Orders, Period, Rules, SessionCapsView, SharedCapView,
+};
 use crate::clock::SystemClock;
 use crate::config::ALL_APPS;
 use crate::money::MicroUsd;
@@ -297,7 +299,7 @@ fn report(view: &CapsView, look: &Look) -> String {
         ];
         table.row_in(ink, cells);
     }
-    if table.is_empty() && view.sessions.is_empty() {
+    if table.is_empty() && view.sessions.is_empty() && view.shared.is_empty() {
         lines.push("There is no cap. See [caps] and [[app]] in the configuration.".to_owned());
     } else if !table.is_empty() {
         lines.push(table.laid_out(look));
@@ -312,6 +314,10 @@ fn report(view: &CapsView, look: &Look) -> String {
         }));
         lines.extend(WORST_CASE.map(|line| look.wrapped(line, 0)));
     }
+    if !view.shared.is_empty() {
+        lines.push(shared(&view.shared, look));
+        lines.push(look.wrapped(SHARED_WORST_CASE, 0));
+    }
     lines.extend(
         view.sessions
             .iter()
@@ -324,6 +330,49 @@ fn report(view: &CapsView, look: &Look) -> String {
         ));
     }
     lines.join("\n")
+}
+
+/// Caps that many machines share, and what this one holds of them.
+fn shared(caps: &[SharedCapView], look: &Look) -> String {
+    let mut table = TextTable::new(
+        "shared cap|=window|>limit|>leased here|>spent|>held|>left|>~reserved|>~ahead|>~all machines|fleet",
+    );
+    for cap in caps {
+        let ink = match cap.open.is_zero() && cap.state != "leased" {
+            true => Ink::Red,
+            false => Ink::Plain,
+        };
+        let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+        let cells = [
+            cap.cap.clone(),
+            known(cap.period.map(|period| period.to_string())),
+            known(cap.limit.map(|limit| limit.to_string())),
+            cap.leased.to_string(),
+            cap.spent.to_string(),
+            cap.held.to_string(),
+            cap.open.to_string(),
+            cap.reserved.to_string(),
+            cap.ahead.to_string(),
+            known(cap.charged.map(|charged| charged.to_string())),
+            fleet_says(&cap.state).to_owned(),
+        ];
+        table.row_in(ink, cells);
+    }
+    table.laid_out(look)
+}
+
+/// The state of a shared cap, in words.
+pub fn fleet_says(state: &str) -> &str {
+    match state {
+        "leased" => "heard",
+        "empty" => "nothing left",
+        "share" => "the largest share is used up",
+        "paused" => "restored, grants nothing: bursar fleet resume",
+        "unreachable" => "cannot be reached",
+        "unheard" => "not heard yet",
+        "no_cap" => "has no such cap",
+        other => other,
+    }
 }
 
 /// The limits of an app's sessions, and how near to them they are.
@@ -353,6 +402,10 @@ fn requests(count: u64) -> String {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     counted(count, "request", "requests")
 }
+
+const SHARED_WORST_CASE: &str = "worst case of a shared cap, over all machines: its limit and one request of the dearest price known of each \
+     machine that spends of it; where the fleet's database was restored from a backup, also what it had leased since \
+     that backup.";
 
 const WORST_CASE: [&str; 2] = [
     "held: for requests whose price is not known. reserved: for those under way. Both are estimates.",

@@ -5,13 +5,15 @@
 //! once; what a login may not do, the database refuses.
 
 mod address;
+mod caps;
 mod join;
+mod leased;
 mod ledgers;
 mod orders;
 pub mod reconcile;
 pub mod spend;
 
-pub use self::address::FleetArgs;
+pub use self::address::{FleetArgs, WholeFleetArgs};
 use super::error::CliError;
 use super::output::say;
 use crate::fleet::schema;
@@ -40,6 +42,10 @@ enum FleetCommand {
     Freeze(orders::OrderArgs),
     /// End a freeze of the fleet
     Thaw(orders::OrderArgs),
+    /// Show the caps that machines share and what each has leased, or set one
+    Caps(caps::CapsArgs),
+    /// Lease money of shared caps again, though not every machine was heard since the database was restored
+    Resume(caps::ResumeArgs),
 }
 
 pub fn fleet(args: &Args) -> Result<(), CliError> {
@@ -52,5 +58,7 @@ pub fn fleet(args: &Args) -> Result<(), CliError> {
         FleetCommand::Leave(args) => join::leave(args),
         FleetCommand::Freeze(args) => orders::freeze(args),
         FleetCommand::Thaw(args) => orders::thaw(args),
+        FleetCommand::Caps(args) => caps::caps(args),
+        FleetCommand::Resume(args) => caps::resume(args),
     }
 }

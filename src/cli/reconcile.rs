@@ -5,9 +5,6 @@
 //! to know can make the difference (how that is decided: [`crate::ledger::reconcile`]); 1 when something
 //! is left over.
 
-#[cfg(feature = "fleet")]
-use std::path::PathBuf;
-
 use jiff::tz::TimeZone;
 
 use super::arguments::{Form, FormArgs, usd};
@@ -15,9 +12,9 @@ use super::cells::counted;
 use super::csv;
 use super::error::CliError;
 #[cfg(feature = "fleet")]
-use super::fleet::FleetArgs;
-#[cfg(feature = "fleet")]
 use super::fleet::reconcile::{ServiceFigure, compared};
+#[cfg(feature = "fleet")]
+use super::fleet::{FleetArgs, WholeFleetArgs};
 use super::locate::SourceArgs;
 use super::look::{Ink, Look};
 use super::output::{say, say_document};
@@ -43,14 +40,9 @@ pub struct Args {
     /// Time zone of dates [default: that of the caps]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
-    /// Compare the ledgers of all machines of the fleet, from its database
     #[cfg(feature = "fleet")]
-    #[arg(long)]
-    fleet: bool,
-    /// File with the URL of the fleet's database [default: [fleet] url_file]
-    #[cfg(feature = "fleet")]
-    #[arg(long, value_name = "FILE", requires = "fleet")]
-    url_file: Option<PathBuf>,
+    #[command(flatten)]
+    whole: WholeFleetArgs,
     #[command(flatten)]
     form: FormArgs,
     #[command(flatten)]
@@ -60,8 +52,8 @@ pub struct Args {
 pub fn reconcile(args: &Args) -> Result<(), CliError> {
     let now_ms = SystemClock::shared().wall_ms();
     #[cfg(feature = "fleet")]
-    if args.fleet {
-        return of_fleet(args, now_ms);
+    if let Some(fleet) = args.whole.asked(&args.source.ledger) {
+        return of_fleet(args, &fleet, now_ms);
     }
     let (zone, document) = block_on(async {
         let source = args.source.find().await?;
@@ -82,9 +74,8 @@ pub fn reconcile(args: &Args) -> Result<(), CliError> {
 
 /// All machines: the daemon of this one asks the service, which has one figure for the organization.
 #[cfg(feature = "fleet")]
-fn of_fleet(args: &Args, now_ms: u64) -> Result<(), CliError> {
-    let urls = FleetArgs::new(args.url_file.clone(), args.source.ledger.clone());
-    let zone = urls.zone(args.tz.as_deref())?;
+fn of_fleet(args: &Args, fleet: &FleetArgs, now_ms: u64) -> Result<(), CliError> {
+    let zone = fleet.zone(args.tz.as_deref())?;
     let say = block_on(async {
         let figure = match figure(args, now_ms, &zone)? {
             Figure::Typed(invoice) => ServiceFigure {
@@ -104,7 +95,7 @@ fn of_fleet(args: &Args, now_ms: u64) -> Result<(), CliError> {
                 }
             }
         };
-        compared(&urls, figure).await
+        compared(fleet, figure).await
     })?;
     say(args.form.form())
 }

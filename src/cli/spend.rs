@@ -3,9 +3,6 @@
 //! Promise: the sums are the ledger's, in integers; entries in doubt and unreported ones are counted
 //! and never estimated.
 
-#[cfg(feature = "fleet")]
-use std::path::PathBuf;
-
 use jiff::tz::TimeZone;
 
 use super::arguments::{Form, FormArgs, word};
@@ -13,7 +10,7 @@ use super::cells::{counted, seconds};
 use super::csv;
 use super::error::CliError;
 #[cfg(feature = "fleet")]
-use super::fleet::{self, FleetArgs};
+use super::fleet::{self, WholeFleetArgs};
 use super::locate::SourceArgs;
 use super::output::{remark, say, say_document};
 use super::runtime::block_on;
@@ -36,17 +33,15 @@ pub struct Args {
     until: Option<String>,
     /// Group by app, lane, operation, served-by, day, state, model, hour, week, month, session, user, tag:KEY;
     /// several with commas [default: app]
+    #[cfg_attr(
+        feature = "fleet",
+        doc = "Of a fleet also by host, which is its default, and not by model, session, user or tag"
+    )]
     #[arg(long, value_name = "WORDS", value_delimiter = ',')]
     by: Vec<String>,
-    /// Over all machines of the fleet, from its database: by host, app, lane, operation, served-by, state, hour, day,
-    /// week, month [default: by host]
     #[cfg(feature = "fleet")]
-    #[arg(long)]
-    fleet: bool,
-    #[cfg(feature = "fleet")]
-    #[arg(long, value_name = "FILE", requires = "fleet")]
-    /// File with the URL of the fleet's database [default: [fleet] url_file]
-    url_file: Option<PathBuf>,
+    #[command(flatten)]
+    whole: WholeFleetArgs,
     /// Time zone of days and dates [default: that of the caps]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
@@ -80,14 +75,14 @@ const FIGURES: [&str; 18] = [
 
 pub fn spend(args: &Args) -> Result<(), CliError> {
     #[cfg(feature = "fleet")]
-    if args.fleet {
+    if let Some(fleet) = args.whole.asked(&args.source.ledger) {
         return fleet::spend::spend(&fleet::spend::Asked {
             since: args.since.as_deref(),
             until: args.until.as_deref(),
             by: &args.by,
             tz: args.tz.as_deref(),
             form: args.form.form(),
-            fleet: &FleetArgs::new(args.url_file.clone(), args.source.ledger.clone()),
+            fleet: &fleet,
         });
     }
     let by = match &*args.by {

@@ -30,7 +30,7 @@ use crate::admin::documents::{
 };
 use crate::admin::runs;
 use crate::calendar;
-use crate::caps::{CapView, CapsView};
+use crate::caps::{CapView, CapsView, SharedCapView};
 use crate::clock::SystemClock;
 use crate::config::ListenAddr;
 use crate::ledger::entry::StateWord;
@@ -302,6 +302,9 @@ impl StatusScreen {
         for cap in &self.caps.caps {
             lines.push(("cap", cap_line(cap)));
         }
+        for cap in &self.caps.shared {
+            lines.push(("shared cap", shared_line(cap)));
+        }
         if let Some(daemon) = &self.daemon {
             lines.extend(ledger_lines(daemon));
             let fleet = daemon.fleet.as_ref();
@@ -501,6 +504,22 @@ fn cap_line(cap: &CapView) -> String {
     format!(
         "{} {}: {} of {} spent, {} held, {} left",
         cap.scope, cap.period, cap.spent, cap.limit, cap.held, cap.left
+    )
+}
+
+/// What this machine has of a cap that many share.
+fn shared_line(cap: &SharedCapView) -> String {
+    let of = match (cap.limit, cap.period) {
+        (Some(limit), Some(period)) => format!("{} {period}, {limit} in all", cap.cap),
+        _ => cap.cap.clone(),
+    };
+    format!(
+        "{of}: {} leased here, {} spent, {} held, {} left of it ({})",
+        cap.leased,
+        cap.spent,
+        cap.held,
+        cap.open,
+        super::caps::fleet_says(&cap.state)
     )
 }
 

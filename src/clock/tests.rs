@@ -35,3 +35,17 @@ fn a_reboot_begins_monotonic_time_anew() {
     assert!(clock.monotonic().is_zero());
     assert_eq!(clock.wall_ms(), 6_000);
 }
+
+#[test]
+fn what_was_lent_for_a_time_goes_on_ending_while_the_machine_sleeps() {
+    let clock = ManualClock::at(1_000);
+    clock.advance(std::time::Duration::from_secs(5));
+    clock.sleep(std::time::Duration::from_secs(60));
+    assert_eq!(clock.monotonic().as_secs(), 5);
+    assert_eq!(clock.since_boot().as_secs(), 65);
+    clock.reboot();
+    assert!(clock.since_boot().is_zero());
+    let machine = SystemClock::shared();
+    let awake = machine.monotonic();
+    assert!(machine.since_boot() >= awake, "the time asleep is in it");
+}

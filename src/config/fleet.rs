@@ -45,6 +45,10 @@ pub struct FleetTable {
     pub resend: Duration,
     pub ship_people: bool,
     pub stop_flush: Duration,
+    /// The caps that this bursar obeys together with others, by their names in the database.
+    pub shared_caps: Vec<String>,
+    /// It is gone soon: it leases single requests, and returns what it has when it stops.
+    pub ephemeral: bool,
 }
 
 // === impl FleetTable ===
@@ -61,6 +65,8 @@ impl FleetTable {
             resend: Duration::from_secs(reader.number("resend_days") * 24 * 60 * 60),
             ship_people: reader.flag("ship_people").unwrap_or(false),
             stop_flush: reader.seconds("stop_flush_s"),
+            shared_caps: shared_caps(reader),
+            ephemeral: reader.flag("ephemeral").unwrap_or(false),
         }
     }
 
@@ -114,6 +120,39 @@ fn host_label(reader: &mut Reader<'_>) -> Option<String> {
     }
     reader.set("host_label", quoted(&value));
     Some(value)
+}
+
+/// Most of them: each is asked for by itself.
+const SHARED_CAPS_MAX: usize = 16;
+
+const CAP_CHARS_MAX: usize = 64;
+
+fn shared_caps(reader: &mut Reader<'_>) -> Vec<String> {
+    let names = reader.each("shared_caps", shared_cap);
+    let place = reader.place("shared_caps").unwrap_or_default();
+    if names.len() > SHARED_CAPS_MAX {
+        reader.refuse(&place, "takes at most 16 names");
+    }
+    let is_twice = |(at, name): (usize, &String)| names.iter().take(at).any(|one| one == name);
+    if names.iter().enumerate().any(is_twice) {
+        reader.refuse(&place, "has a name twice");
+    }
+    if !names.is_empty() && reader.place("url_file").is_none() {
+        reader.refuse(
+            &place,
+            "takes [fleet] url_file beside it: shared caps stand in the fleet's database",
+        );
+    }
+    names
+}
+
+fn shared_cap(text: &str) -> Result<String, String> {
+    let is_of =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+    match (1..=CAP_CHARS_MAX).contains(&text.len()) && text.bytes().all(is_of) {
+        true => Ok(text.to_owned()),
+        false => Err("takes names of 1 to 64 of a-z, 0-9, _ and -, such as \"team\"".to_owned()),
+    }
 }
 
 pub fn is_label(text: &str) -> bool {

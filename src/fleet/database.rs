@@ -93,6 +93,11 @@ pub enum FleetError {
     )]
     BadCode,
     #[error(
+        "1000 copies of this ledger took names of their own within a day; make images of machines \
+         without a state directory (docs/fleet.md)"
+    )]
+    Copies,
+    #[error(
         "the database has no schema of a fleet; as an administrator: bursar fleet schema | psql -d DATABASE"
     )]
     NoSchema,
@@ -374,6 +379,7 @@ impl From<tokio_postgres::Error> for FleetError {
             "BF001" => Self::Unknown,
             "BF002" => Self::Revoked,
             "BF004" => Self::BadCode,
+            "BF008" => Self::Copies,
             _ if missing.contains(said.code()) => Self::NoSchema,
             _ if *said.code() == SqlState::INSUFFICIENT_PRIVILEGE => Self::NotAllowed,
             code => Self::Refused(format!("{} ({code})", said.message())),
@@ -420,8 +426,8 @@ impl Batch {
     }
 }
 
-/// Numbers of lines and times are far below 2^63.
-fn number(number: u64) -> i64 {
+/// Numbers of lines, times and amounts are far below 2^63.
+pub(super) fn number(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 

@@ -48,6 +48,11 @@ impl Marks {
         nearest.map_or((0, Chain::default()), |(seq, hash)| (*seq, chain(hash)))
     }
 
+    /// The last line that the fleet ever acknowledged; 0: none.
+    pub fn last_seq(&self) -> u64 {
+        self.known.keys().next_back().copied().unwrap_or(0)
+    }
+
     pub fn add(&mut self, seq: u64, chain: &Chain) -> Result<(), LedgerError> {
         let Ok(hash) = <[u8; 32]>::try_from(chain.as_bytes()) else {
             return Ok(());

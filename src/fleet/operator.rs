@@ -57,6 +57,8 @@ pub struct FleetLedger {
     pub copy_of: Option<Uuid>,
     pub is_revoked: bool,
     pub is_gone: bool,
+    /// The database was restored, and has not heard its leases since.
+    pub is_awaited: bool,
 }
 
 // === impl Operator ===
@@ -111,7 +113,8 @@ impl Operator {
     /// All ledgers, those that were heard last first.
     pub async fn ledgers(&self) -> Result<Vec<FleetLedger>, FleetError> {
         let sql = "SELECT ledger, host, bursar, (extract(epoch FROM heard) * 1000)::bigint, lines_behind, mark_seq, \
-                   losses, clock_ahead_ms, copy_of, revoked IS NOT NULL, gone IS NOT NULL FROM bursar_fleet.fleet \
+                   losses, clock_ahead_ms, copy_of, revoked IS NOT NULL, gone IS NOT NULL, is_awaited \
+                   FROM bursar_fleet.fleet \
                    ORDER BY heard DESC, ledger";
         let rows = self.0.call(sql, &[]).await?;
         let read = |row: &Row| {
@@ -127,6 +130,7 @@ impl Operator {
                 copy_of: value(row, 8)?,
                 is_revoked: value(row, 9)?,
                 is_gone: value(row, 10)?,
+                is_awaited: value(row, 11)?,
             })
         };
         rows.iter().map(read).collect()
@@ -190,7 +194,7 @@ impl Operator {
         rows.iter().map(read).collect()
     }
 
-    async fn only<T: for<'a> FromSql<'a>>(
+    pub(super) async fn only<T: for<'a> FromSql<'a>>(
         &self,
         sql: &str,
         parameters: &[(&(dyn tokio_postgres::types::ToSql + Sync), Type)],

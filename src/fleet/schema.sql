@@ -8,9 +8,15 @@
 -- Make one login for each, as in: CREATE ROLE laptops LOGIN PASSWORD '…' IN ROLE bursar_node;
 --
 -- Promise: a line of a journal counts once, whatever is sent again and whoever is copied. Nothing is decided here
--- that a bursar decides: amounts are summed as the lines state them.
+-- that a bursar decides: amounts are summed as the lines state them. Of a shared cap no more is leased than its limit,
+-- also to callers that come at once.
+--
+-- Locks are taken in one order: a ledger's row, a cap's, leases (by id), `about`. No call needs what another connection
+-- has of a session, so a pooler may give each transaction another one.
 
 BEGIN;
+-- What is there already is worth no word.
+SET LOCAL client_min_messages = warning;
 
 DO $roles$
 DECLARE
@@ -35,33 +41,42 @@ DO $lock$ BEGIN PERFORM pg_advisory_xact_lock(4702394921427289928); END $lock$;
 SET LOCAL ROLE bursar_fleet_owner;
 SET LOCAL search_path = bursar_fleet, pg_temp;
 
--- Functions are made anew, so that none of an older version stays beside those of this one.
-DO $functions$
-DECLARE
-    old regprocedure;
-BEGIN
-    FOR old IN SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'bursar_fleet'::regnamespace LOOP
-        EXECUTE format('DROP FUNCTION %s', old);
-    END LOOP;
-END
-$functions$;
-
 CREATE TABLE IF NOT EXISTS about (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     version integer NOT NULL,
     made timestamptz NOT NULL DEFAULT now()
 );
+-- How often this database was found to be a restored one, and while that is not over (the pause): since when, by which
+-- ledger, and what a ledger was heard after to be waited for.
+ALTER TABLE about ADD COLUMN IF NOT EXISTS epoch integer NOT NULL DEFAULT 0;
+ALTER TABLE about ADD COLUMN IF NOT EXISTS paused_since timestamptz;
+ALTER TABLE about ADD COLUMN IF NOT EXISTS paused_by uuid;
+ALTER TABLE about ADD COLUMN IF NOT EXISTS awaited_since timestamptz;
 
 DO $version$
 DECLARE
     found integer := (SELECT version FROM about);
 BEGIN
-    IF found > 1 THEN
-        RAISE EXCEPTION 'the fleet''s schema has version %, and this file is of version 1', found
+    IF found > 2 THEN
+        RAISE EXCEPTION 'the fleet''s schema has version %, and this file is of version 2', found
             USING HINT = 'Take the file of the newest bursar: bursar fleet schema';
     END IF;
 END
 $version$;
+
+-- Functions are made anew, so that none of an older version stays beside those of this one; those that a view stands
+-- on are replaced.
+DO $functions$
+DECLARE
+    old regprocedure;
+BEGIN
+    FOR old IN SELECT p.oid::regprocedure FROM pg_proc p WHERE p.pronamespace = 'bursar_fleet'::regnamespace
+        AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+            AND d.classid = 'pg_rewrite'::regclass) LOOP
+        EXECUTE format('DROP FUNCTION %s', old);
+    END LOOP;
+END
+$functions$;
 
 -- A code that lets one new ledger in. Of the code its SHA-256.
 CREATE TABLE IF NOT EXISTS invites (
@@ -93,6 +108,24 @@ CREATE TABLE IF NOT EXISTS ledgers (
     revoked timestamptz,
     gone timestamptz
 );
+-- The ledger that was let in with a code, of which this one came by copies.
+ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS family uuid;
+-- The run of the database (`incarnation`) in which it was heard, and in which it presented its leases; from which
+-- machine and which start of it; and how far it said then that its lines were taken.
+ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS heard_in text;
+ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS held_in text;
+ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS machine text;
+ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS mark_stated bigint NOT NULL DEFAULT 0;
+-- Of `about.epoch`: up to this one it has presented its leases, so it is not waited for.
+ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS greeted integer NOT NULL DEFAULT 0;
+CREATE INDEX IF NOT EXISTS ledgers_family ON ledgers (family, joined);
+
+WITH RECURSIVE families (id, family) AS (
+    SELECT id, id FROM ledgers WHERE copy_of IS NULL
+    UNION
+    SELECT l.id, f.family FROM ledgers l JOIN families f ON l.copy_of = f.id
+)
+UPDATE ledgers l SET family = f.family FROM families f WHERE f.id = l.id AND l.family IS NULL;
 
 -- Apps that may spend nothing on any machine; '' stands for all of them. A bursar hears of it with its next hello.
 CREATE TABLE IF NOT EXISTS freezes (
@@ -100,6 +133,66 @@ CREATE TABLE IF NOT EXISTS freezes (
     since timestamptz NOT NULL DEFAULT clock_timestamp(),
     ordered_by text NOT NULL
 );
+
+-- A cap over all ledgers that obey it.
+CREATE TABLE IF NOT EXISTS caps (
+    name text PRIMARY KEY CHECK (name ~ '^[a-z0-9_-]{1,64}$'),
+    period text NOT NULL CHECK (period IN ('hour', 'day', 'month')),
+    zone text NOT NULL,
+    limit_micro_usd bigint NOT NULL CHECK (limit_micro_usd BETWEEN 0 AND 1000000000000000),
+    since timestamptz NOT NULL DEFAULT clock_timestamp(),
+    ordered_by text NOT NULL
+);
+
+-- What one ledger may have of a cap: the most of a window (NULL: all of it), and how many windows behind that of now it
+-- may lease ahead, and the most of each of these. Without a row: no bound, and nothing ahead.
+CREATE TABLE IF NOT EXISTS shares (
+    ledger uuid NOT NULL REFERENCES ledgers,
+    cap text NOT NULL REFERENCES caps ON DELETE CASCADE,
+    largest_micro_usd bigint CHECK (largest_micro_usd BETWEEN 0 AND 1000000000000000),
+    ahead_windows integer NOT NULL CHECK (ahead_windows BETWEEN 0 AND 7),
+    ahead_micro_usd bigint NOT NULL CHECK (ahead_micro_usd BETWEEN 0 AND 1000000000000000),
+    PRIMARY KEY (ledger, cap)
+);
+
+-- What one ledger may spend of a cap's window, in micro-dollars: it grows by grants and shrinks by what is given back.
+-- The id is never made twice, not by a restored database either. A cap that was removed leaves its leases.
+CREATE TABLE IF NOT EXISTS leases (
+    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    ledger uuid NOT NULL REFERENCES ledgers,
+    cap text NOT NULL,
+    since timestamptz NOT NULL,
+    until timestamptz NOT NULL CHECK (since < until),
+    granted bigint NOT NULL,
+    given_back bigint NOT NULL DEFAULT 0 CHECK (given_back BETWEEN 0 AND granted),
+    -- The last that was taken; they count up by one.
+    give_back_number integer NOT NULL DEFAULT 0,
+    -- The last grant, which is answered to the same request again.
+    last_request uuid,
+    last_amount bigint,
+    -- What the lines that name it add up to.
+    billed numeric NOT NULL DEFAULT 0,
+    -- Of `granted`: what the holder stated, which this database had forgotten.
+    put_back bigint NOT NULL DEFAULT 0,
+    -- The holder stated another lease of the same window, which this database had forgotten: it does not know this one.
+    replaced timestamptz,
+    made timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- What counts against the cap, and what may still be spent.
+    charged numeric NOT NULL GENERATED ALWAYS AS (greatest(granted - given_back, billed)) STORED,
+    open numeric NOT NULL GENERATED ALWAYS AS (greatest(granted - given_back - billed, 0)) STORED
+);
+CREATE UNIQUE INDEX IF NOT EXISTS leases_one ON leases (ledger, cap, since, until) WHERE replaced IS NULL;
+CREATE INDEX IF NOT EXISTS leases_of_cap ON leases (cap, until);
+
+-- A lease as its holder states it.
+DO $stated$
+BEGIN
+    IF to_regtype('bursar_fleet.stated_lease') IS NULL THEN
+        CREATE TYPE stated_lease AS (lease uuid, cap text, since timestamptz, until timestamptz, granted bigint,
+            given_back bigint, give_back_number integer);
+    END IF;
+END
+$stated$;
 
 -- The journals' lines, by the month in which they came: a late line always has one. No index over months is
 -- relied on, for `ship` compares with the ledger's mark.
@@ -199,6 +292,116 @@ BEGIN
 END
 $$;
 
+-- Which run of which database this is. A restored database is another one, or was started since, or is another
+-- server's: what was heard of a machine before has to be heard again.
+CREATE OR REPLACE FUNCTION incarnation() RETURNS text
+LANGUAGE sql STABLE SET search_path = bursar_fleet, pg_temp AS $$
+    SELECT oid || ' ' || extract(epoch FROM pg_postmaster_start_time())
+    FROM pg_database WHERE datname = current_database()
+$$;
+
+-- Each statement has to see what others have done before it was given its locks.
+CREATE OR REPLACE FUNCTION must_read_committed() RETURNS void
+LANGUAGE plpgsql SET search_path = bursar_fleet, pg_temp AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'leases are given in transactions of the level "read committed", not "%"',
+            current_setting('transaction_isolation') USING ERRCODE = 'BF010';
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION unix_ms(p_at timestamptz) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = bursar_fleet, pg_temp AS $$
+    SELECT floor(extract(epoch FROM p_at) * 1000)::bigint
+$$;
+
+-- The first instant of a day. Where summer time skips midnight, the one after; where midnight comes twice, the first.
+CREATE OR REPLACE FUNCTION day_start(p_day timestamp, p_zone text) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = bursar_fleet, pg_temp AS $$
+    SELECT CASE (at - interval '1 hour') AT TIME ZONE p_zone WHEN p_day THEN at - interval '1 hour' ELSE at END
+    FROM (SELECT p_day AT TIME ZONE p_zone AS at) AS midnight
+$$;
+
+-- The window of a cap that a moment is in, or one of those after it. They follow each other without a gap. Hours are
+-- whole ones also where summer time is half an hour.
+CREATE OR REPLACE FUNCTION window_of(p_period text, p_zone text, p_at timestamptz, p_ahead integer,
+    OUT since timestamptz, OUT until timestamptz)
+LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+DECLARE
+    v_shift interval := timestamp '2026-01-01' AT TIME ZONE 'UTC' AT TIME ZONE p_zone - timestamp '2026-01-01';
+    v_length interval := '1 ' || p_period;
+    v_first timestamp;
+BEGIN
+    IF p_period = 'hour' THEN
+        since := date_trunc('hour', p_at + v_shift, 'UTC') - v_shift + p_ahead * v_length;
+        until := since + v_length;
+    ELSE
+        v_first := date_trunc(p_period, p_at AT TIME ZONE p_zone) + p_ahead * v_length;
+        since := day_start(v_first, p_zone);
+        until := day_start(v_first + v_length, p_zone);
+    END IF;
+END
+$$;
+
+-- Nothing is granted: the database was restored, and not every ledger has presented its leases yet. One that has not
+-- come within a day is not waited for.
+CREATE OR REPLACE FUNCTION is_paused() RETURNS boolean
+LANGUAGE sql VOLATILE SET search_path = bursar_fleet, pg_temp AS $$
+    SELECT coalesce(paused_since > clock_timestamp() - interval '24 hours', false) FROM about
+$$;
+
+-- Whether this database lacks a lease, or something of it, that its holder states: then it was restored from a backup.
+CREATE OR REPLACE FUNCTION is_forgotten(p_ledger uuid, p_stated stated_lease) RETURNS boolean
+LANGUAGE sql VOLATILE SET search_path = bursar_fleet, pg_temp AS $$
+    SELECT p_stated.until > clock_timestamp() AND NOT EXISTS (SELECT FROM leases l WHERE l.id = p_stated.lease
+        AND (l.ledger <> p_ledger
+            OR (l.granted >= p_stated.granted AND l.give_back_number >= p_stated.give_back_number)))
+$$;
+
+-- Puts such a lease back, also above the cap, but not beyond what the ledger may have of it: more was never leased. One
+-- that cannot be put back is void, for its holder goes by the answer.
+CREATE OR REPLACE FUNCTION put_back(p_ledger uuid, p_stated stated_lease) RETURNS void
+LANGUAGE plpgsql SET search_path = bursar_fleet, pg_temp AS $$
+DECLARE
+    v_now timestamptz := clock_timestamp();
+    v_row leases;
+    v_cap caps;
+    v_given_back bigint := p_stated.given_back;
+    v_most numeric;
+    v_net bigint;
+BEGIN
+    SELECT * INTO v_row FROM leases l WHERE l.id = p_stated.lease;
+    SELECT * INTO v_cap FROM caps c WHERE c.name = p_stated.cap;
+    SELECT coalesce((SELECT s.largest_micro_usd FROM shares s WHERE s.ledger = p_ledger AND s.cap = p_stated.cap),
+            v_cap.limit_micro_usd, 0) - coalesce(sum(l.charged), 0) INTO v_most
+        FROM leases l WHERE l.ledger = p_ledger AND l.cap = p_stated.cap AND l.id <> p_stated.lease
+            AND l.since < p_stated.until AND l.until > p_stated.since;
+    IF v_row.id IS NOT NULL THEN
+        IF p_stated.give_back_number <= v_row.give_back_number THEN
+            v_given_back := v_row.given_back;
+        END IF;
+        v_net := greatest(least(greatest(p_stated.granted, v_row.granted) - v_given_back,
+            greatest(v_most, v_row.granted - v_row.given_back)), 0);
+        UPDATE leases l SET granted = v_given_back + v_net, given_back = v_given_back,
+            give_back_number = greatest(l.give_back_number, p_stated.give_back_number),
+            put_back = l.put_back + greatest(v_given_back + v_net - l.granted, 0)
+            WHERE l.id = p_stated.lease;
+    ELSIF EXISTS (SELECT FROM generate_series(0, 7) AS ahead,
+        window_of(v_cap.period, v_cap.zone, v_now, ahead) AS w
+        WHERE (w.since, w.until) = (p_stated.since, p_stated.until)) THEN
+        v_net := least(p_stated.granted - p_stated.given_back, v_most);
+        IF v_net > 0 THEN
+            UPDATE leases l SET replaced = v_now WHERE l.ledger = p_ledger AND l.cap = p_stated.cap
+                AND l.since = p_stated.since AND l.until = p_stated.until AND l.replaced IS NULL;
+            INSERT INTO leases (id, ledger, cap, since, until, granted, given_back, give_back_number, put_back)
+                VALUES (p_stated.lease, p_ledger, p_stated.cap, p_stated.since, p_stated.until,
+                    p_stated.given_back + v_net, p_stated.given_back, p_stated.give_back_number, v_net);
+        END IF;
+    END IF;
+END
+$$;
+
 -- ---------------------------------------------------------------------------------------------- for a bursar
 
 -- Lets a new ledger in. Repeated by the same ledger with the same code it changes nothing.
@@ -220,8 +423,8 @@ BEGIN
         PERFORM caller(p_ledger, p_secret);
         RETURN;
     END IF;
-    INSERT INTO ledgers (id, secret_sha256, host_label, bursar)
-        VALUES (p_ledger, sha256(p_secret), p_host_label, p_bursar);
+    INSERT INTO ledgers (id, secret_sha256, host_label, bursar, family, greeted)
+        VALUES (p_ledger, sha256(p_secret), p_host_label, p_bursar, p_ledger, (SELECT epoch FROM about));
     UPDATE invites SET used_by = p_ledger WHERE code_sha256 = invite.code_sha256;
 EXCEPTION WHEN unique_violation THEN
     RAISE EXCEPTION 'a ledger of this id is there already' USING ERRCODE = 'BF004';
@@ -264,7 +467,10 @@ BEGIN
     is_revoked := known.revoked IS NOT NULL;
     clock_ahead_ms := p_wall_ms - (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
     UPDATE ledgers SET heard = clock_timestamp(), host_label = p_host_label, bursar = p_bursar,
-        journal_seq = greatest(p_journal_seq, 0), clock_ahead_ms = hello.clock_ahead_ms, gone = NULL
+        journal_seq = greatest(p_journal_seq, 0), clock_ahead_ms = hello.clock_ahead_ms, gone = NULL,
+        heard_in = incarnation(),
+        -- One that never held a lease has none to present.
+        greeted = CASE WHEN held_in IS NULL THEN (SELECT epoch FROM about) ELSE greeted END
         WHERE id = p_ledger;
     version := (SELECT about.version FROM about);
     mark_seq := known.mark_seq;
@@ -301,6 +507,9 @@ DECLARE
     is_lost boolean;
     billed numeric;
     counted bigint;
+    spent record;
+    v_leases uuid[] := '{}';
+    v_amounts numeric[] := '{}';
 BEGIN
     mark_seq := known.mark_seq;
     mark_chain := known.mark_chain;
@@ -357,6 +566,8 @@ BEGIN
             OR counted NOT BETWEEN 0 AND 1000000000000 THEN
             RAISE EXCEPTION 'line % has an amount or a count that is none', v_seq USING ERRCODE = 'BF007';
         END IF;
+        -- `9.0` is 9, and sums are read as integers.
+        billed := trunc(billed);
         INSERT INTO lines VALUES (p_ledger, v_seq, v_seq, v_at, v_chain, p_lines[i], NULL, said ->> 'kind',
             (said ->> 'id')::uuid,
             to_timestamp(coalesce(said ->> 'started_ms', said ->> 'at_ms')::numeric / 1000),
@@ -368,12 +579,30 @@ BEGIN
             END,
             state_word(said -> 'was'),
             counted, billed, said #>> '{key,value}');
+        IF billed > 0 AND said ? 'leases' THEN
+            IF jsonb_typeof(said -> 'leases') <> 'array' OR jsonb_array_length(said -> 'leases') > 64 THEN
+                RAISE EXCEPTION 'line % names leases that are none', v_seq USING ERRCODE = 'BF007';
+            END IF;
+            FOR spent IN SELECT DISTINCT named::uuid AS lease FROM jsonb_array_elements_text(said -> 'leases') AS named
+            LOOP
+                v_leases := v_leases || spent.lease;
+                v_amounts := v_amounts || billed;
+            END LOOP;
+        END IF;
     END LOOP;
     IF v_seq < known.mark_seq AND v_seq > p_after_seq AND (v_seq, v_chain) IS DISTINCT FROM
         (SELECT (l.seq, l.chain) FROM line_at(p_ledger, v_seq) AS l) THEN
         verdict := 'fork';
         RETURN;
     END IF;
+    -- A copy that has not noticed yet that it is one spends the leases of the ledger that it was.
+    FOR spent IN SELECT s.lease, sum(s.amount) AS amount FROM unnest(v_leases, v_amounts) AS s (lease, amount)
+        GROUP BY s.lease ORDER BY s.lease LOOP
+        UPDATE leases l SET billed = l.billed + spent.amount WHERE l.id = spent.lease
+            AND l.ledger IN (WITH RECURSIVE names (id) AS (
+                SELECT p_ledger UNION SELECT g.copy_of FROM ledgers g JOIN names n ON g.id = n.id
+            ) SELECT n.id FROM names n);
+    END LOOP;
     verdict := 'taken';
     IF v_seq > known.mark_seq THEN
         mark_seq := v_seq;
@@ -386,7 +615,7 @@ END
 $$;
 
 -- A copy (a clone, a restored directory) takes an id of its own. What it has in common with the ledger that it was
--- stays that one's. Repeated it changes nothing.
+-- stays that one's. Repeated it changes nothing. A thousand a day may come of one that was let in.
 CREATE OR REPLACE FUNCTION fork(p_ledger uuid, p_secret bytea, p_seq bigint, p_chain bytea,
     p_new_ledger uuid, p_new_secret bytea) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
@@ -406,10 +635,14 @@ BEGIN
         (SELECT (l.seq, l.chain) FROM line_at(p_ledger, p_seq) AS l) THEN
         RAISE EXCEPTION 'line % is not common to both', p_seq USING ERRCODE = 'BF005';
     END IF;
+    IF (SELECT count(*) FROM ledgers WHERE family = known.family AND copy_of IS NOT NULL
+        AND joined > now() - interval '24 hours') >= 1000 THEN
+        RAISE EXCEPTION '1000 copies of one ledger have taken a name within 24 hours' USING ERRCODE = 'BF008';
+    END IF;
     INSERT INTO ledgers (id, secret_sha256, host_label, bursar, copy_of, copied_up_to, mark_seq, mark_chain,
-        journal_seq)
+        journal_seq, family, greeted)
         VALUES (p_new_ledger, sha256(p_new_secret), known.host_label, known.bursar, p_ledger, p_seq, p_seq,
-            p_chain, p_seq);
+            p_chain, p_seq, known.family, (SELECT epoch FROM about));
 END
 $$;
 
@@ -419,6 +652,234 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
 BEGIN
     PERFORM caller(p_ledger, p_secret);
     UPDATE ledgers SET gone = clock_timestamp() WHERE id = p_ledger;
+END
+$$;
+
+-- Presents the leases that the caller has, and asks for what it has and may have. From here on its leases are those of
+-- this machine and this start of it. `p_mark_seq`: the highest line of this ledger, by this name, that was ever
+-- acknowledged. `p_leases`: a JSON array of {lease, cap, since_ms, until_ms, granted_micro_usd, given_back_micro_usd,
+-- give_back_number}. What is stated that this database does not know shows that it was restored: nothing is granted
+-- until every ledger has presented its leases. The answer's leases are all there are: another one is void.
+CREATE OR REPLACE FUNCTION hold(p_ledger uuid, p_secret bytea, p_machine text, p_mark_seq bigint, p_leases text)
+RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
+DECLARE
+    known ledgers := caller(p_ledger, p_secret);
+    v_in text := incarnation();
+    v_now timestamptz;
+    v_stated jsonb := p_leases::jsonb;
+    stated stated_lease;
+    v_leases stated_lease[];
+    v_forgot boolean;
+BEGIN
+    PERFORM must_read_committed();
+    IF p_machine IS NULL OR length(p_machine) NOT BETWEEN 1 AND 200 OR p_mark_seq IS NULL OR p_mark_seq < 0
+        OR v_stated IS NULL OR jsonb_typeof(v_stated) <> 'array' OR jsonb_array_length(v_stated) > 1000 THEN
+        RAISE EXCEPTION 'the machine, the mark or the leases are none' USING ERRCODE = 'BF009';
+    END IF;
+    v_leases := ARRAY(SELECT (s.lease, s.cap, to_timestamp(s.since_ms / 1000.0), to_timestamp(s.until_ms / 1000.0),
+            s.granted_micro_usd, s.given_back_micro_usd, s.give_back_number)::stated_lease
+        FROM jsonb_to_recordset(v_stated) AS s (lease uuid, cap text, since_ms bigint, until_ms bigint,
+            granted_micro_usd bigint, given_back_micro_usd bigint, give_back_number integer)
+        ORDER BY s.cap, s.lease);
+    IF EXISTS (SELECT FROM unnest(v_leases) AS s WHERE (s.lease IS NOT NULL AND s.cap IS NOT NULL
+        AND s.since < s.until AND s.granted BETWEEN 0 AND 4000000000000000000
+        AND s.given_back BETWEEN 0 AND s.granted AND s.give_back_number >= 0) IS NOT TRUE) THEN
+        RAISE EXCEPTION 'a lease that is stated is none' USING ERRCODE = 'BF009';
+    END IF;
+    v_forgot := p_mark_seq > greatest(known.mark_seq, known.mark_stated);
+    IF EXISTS (SELECT FROM unnest(v_leases) AS s WHERE is_forgotten(p_ledger, s)) THEN
+        v_forgot := true;
+        PERFORM FROM caps c WHERE c.name IN (SELECT s.cap FROM unnest(v_leases) AS s) ORDER BY c.name FOR NO KEY UPDATE;
+        PERFORM FROM leases l WHERE l.ledger = p_ledger AND l.until > clock_timestamp() ORDER BY l.id FOR UPDATE;
+        FOREACH stated IN ARRAY v_leases LOOP
+            IF is_forgotten(p_ledger, stated) THEN
+                PERFORM put_back(p_ledger, stated);
+            END IF;
+        END LOOP;
+    END IF;
+    v_now := clock_timestamp();
+    IF v_forgot THEN
+        -- Once for each restored database: who has not presented its leases since belongs to the same event.
+        UPDATE about a SET epoch = a.epoch + 1, paused_since = v_now, paused_by = p_ledger,
+            awaited_since = coalesce((SELECT max(g.heard) FROM ledgers g WHERE g.heard_in IS DISTINCT FROM v_in), v_now)
+                - interval '24 hours'
+            WHERE a.epoch <= known.greeted;
+    END IF;
+    UPDATE ledgers g SET greeted = (SELECT a.epoch FROM about a), machine = p_machine, held_in = v_in,
+        mark_stated = greatest(g.mark_stated, p_mark_seq), heard = v_now
+        WHERE g.id = p_ledger;
+    IF (SELECT a.paused_since IS NOT NULL FROM about a) THEN
+        UPDATE about a SET paused_since = NULL WHERE NOT is_paused() OR NOT EXISTS (SELECT FROM ledgers g
+            WHERE g.greeted < a.epoch AND g.heard >= a.awaited_since AND g.revoked IS NULL AND g.gone IS NULL);
+    END IF;
+    RETURN json_build_object(
+        'paused', is_paused(),
+        'caps', (SELECT coalesce(json_agg(json_build_object('cap', c.name, 'period', c.period, 'zone', c.zone,
+            'limit_micro_usd', c.limit_micro_usd,
+            'charged_micro_usd', (SELECT coalesce(sum(l.charged), 0) FROM leases l
+                WHERE l.cap = c.name AND l.since < w.until AND l.until > w.since),
+            'since_ms', unix_ms(w.since), 'until_ms', unix_ms(w.until),
+            'largest_micro_usd', s.largest_micro_usd, 'ahead_windows', coalesce(s.ahead_windows, 0),
+            'ahead_micro_usd', coalesce(s.ahead_micro_usd, 0)) ORDER BY c.name), '[]')
+            FROM caps c CROSS JOIN LATERAL window_of(c.period, c.zone, v_now, 0) AS w
+                LEFT JOIN shares s ON s.cap = c.name AND s.ledger = p_ledger),
+        'leases', (SELECT coalesce(json_agg(json_build_object('lease', l.id, 'cap', l.cap,
+            'since_ms', unix_ms(l.since), 'until_ms', unix_ms(l.until),
+            'begins_in_ms', greatest(ceil(extract(epoch FROM l.since - v_now) * 1000), 0)::bigint,
+            'ends_in_ms', floor(extract(epoch FROM l.until - v_now) * 1000)::bigint,
+            'granted_micro_usd', l.granted, 'given_back_micro_usd', l.given_back,
+            'give_back_number', l.give_back_number, 'billed_micro_usd', l.billed) ORDER BY l.cap, l.since, l.until),
+            '[]')
+            FROM leases l WHERE l.ledger = p_ledger AND l.until > v_now AND l.replaced IS NULL))::text;
+END
+$$;
+
+-- Asks for more of a cap: of the window of now, or of one of those after it. The same request is answered as before.
+-- verdict: 'granted'; 'empty': nothing is left (may_return: others, who were heard in the last five minutes, have an
+-- open part); 'no_cap'; 'paused'; 'share': this ledger has what it may have; 'elsewhere': `hold` comes first, for
+-- this run of the database, this machine and this start of it.
+CREATE OR REPLACE FUNCTION lease(p_ledger uuid, p_secret bytea, p_machine text, p_cap text, p_request uuid,
+    p_want bigint, p_least bigint, p_ahead integer,
+    OUT verdict text, OUT lease uuid, OUT since_ms bigint, OUT until_ms bigint, OUT begins_in_ms bigint,
+    OUT ends_in_ms bigint, OUT amount bigint, OUT granted bigint, OUT given_back bigint, OUT give_back_number integer,
+    OUT left_micro_usd bigint, OUT may_return boolean, OUT limit_micro_usd bigint, OUT billed numeric)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
+DECLARE
+    known ledgers := caller(p_ledger, p_secret);
+    v_now timestamptz;
+    v_cap caps;
+    v_share shares;
+    v_window record;
+    v_row leases;
+    v_sums record;
+    v_left numeric;
+    v_room numeric;
+    v_others bigint;
+BEGIN
+    PERFORM must_read_committed();
+    IF (p_request IS NOT NULL AND p_want > 0 AND p_least >= 0 AND p_ahead >= 0) IS NOT TRUE THEN
+        RAISE EXCEPTION 'the request, the amounts or the window are none' USING ERRCODE = 'BF009';
+    END IF;
+    may_return := false;
+    SELECT * INTO v_cap FROM caps c WHERE c.name = p_cap FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        verdict := 'no_cap';
+        RETURN;
+    END IF;
+    limit_micro_usd := v_cap.limit_micro_usd;
+    IF known.machine IS DISTINCT FROM p_machine OR known.held_in IS DISTINCT FROM incarnation() THEN
+        verdict := 'elsewhere';
+        RETURN;
+    END IF;
+    SELECT * INTO v_share FROM shares s WHERE s.ledger = p_ledger AND s.cap = p_cap;
+    IF p_ahead > coalesce(v_share.ahead_windows, 0) THEN
+        verdict := 'share';
+        RETURN;
+    END IF;
+    -- Not before the cap is locked: the wait for it may have lasted into the next window.
+    v_now := clock_timestamp();
+    SELECT w.since, w.until INTO v_window FROM window_of(v_cap.period, v_cap.zone, v_now, p_ahead) AS w;
+    SELECT * INTO v_row FROM leases l WHERE l.ledger = p_ledger AND l.cap = p_cap AND l.since = v_window.since
+        AND l.until = v_window.until AND l.replaced IS NULL FOR UPDATE;
+    -- By time, not by window: the cap may have had others today, by another period or zone.
+    SELECT coalesce(sum(l.charged), 0) AS charged, coalesce(sum(l.charged) FILTER (WHERE l.ledger = p_ledger), 0) AS own,
+            count(*) AS leases INTO v_sums
+        FROM leases l WHERE l.cap = p_cap AND l.since < v_window.until AND l.until > v_window.since;
+    v_left := v_cap.limit_micro_usd - v_sums.charged;
+    IF v_row.last_request = p_request THEN
+        amount := v_row.last_amount;
+    ELSIF is_paused() THEN
+        verdict := 'paused';
+        RETURN;
+    ELSE
+        v_room := least(v_share.largest_micro_usd, CASE WHEN p_ahead > 0 THEN v_share.ahead_micro_usd END) - v_sums.own;
+        IF v_room <= 0 THEN
+            verdict := 'share';
+            RETURN;
+        ELSIF v_left <= 0 THEN
+            verdict := 'empty';
+            left_micro_usd := 0;
+            may_return := EXISTS (SELECT FROM leases l JOIN ledgers g ON g.id = l.ledger
+                WHERE l.cap = p_cap AND l.since < v_window.until AND l.until > v_window.since AND l.ledger <> p_ledger
+                    AND l.open > 0 AND l.replaced IS NULL AND g.revoked IS NULL AND g.gone IS NULL
+                    AND g.heard > v_now - interval '5 minutes');
+            RETURN;
+        END IF;
+        amount := least(p_want, v_room);
+        -- Where there is enough for all that have any, it is the same whoever of them is there.
+        IF amount > trunc(v_left / (v_sums.leases + 1)) THEN
+            SELECT count(DISTINCT l.ledger) INTO v_others FROM leases l JOIN ledgers g ON g.id = l.ledger
+                WHERE l.cap = p_cap AND l.since < v_window.until AND l.until > v_window.since AND l.ledger <> p_ledger
+                    AND g.revoked IS NULL AND g.gone IS NULL AND g.heard > v_now - interval '5 minutes';
+            amount := least(amount, trunc(v_left / (v_others + 1)));
+        END IF;
+        IF amount < p_least THEN
+            amount := least(p_least, v_left, v_room);
+        END IF;
+        v_left := v_left - amount;
+        IF v_row.id IS NULL THEN
+            INSERT INTO leases AS l (ledger, cap, since, until, granted, last_request, last_amount)
+                VALUES (p_ledger, p_cap, v_window.since, v_window.until, amount, p_request, amount)
+                RETURNING * INTO v_row;
+        ELSE
+            UPDATE leases l SET granted = l.granted + lease.amount, last_request = p_request,
+                last_amount = lease.amount
+                WHERE l.id = v_row.id RETURNING * INTO v_row;
+        END IF;
+        -- Once for each window. `over` shows a hundred days.
+        IF v_sums.leases = 0 THEN
+            DELETE FROM leases l WHERE l.id IN (SELECT o.id FROM leases o
+                WHERE o.cap = p_cap AND o.until < v_now - interval '100 days' FOR UPDATE SKIP LOCKED);
+        END IF;
+    END IF;
+    verdict := 'granted';
+    lease := v_row.id;
+    since_ms := unix_ms(v_row.since);
+    until_ms := unix_ms(v_row.until);
+    begins_in_ms := greatest(ceil(extract(epoch FROM v_row.since - v_now) * 1000), 0);
+    ends_in_ms := floor(extract(epoch FROM v_row.until - v_now) * 1000);
+    granted := v_row.granted;
+    given_back := v_row.given_back;
+    give_back_number := v_row.give_back_number;
+    billed := v_row.billed;
+    left_micro_usd := greatest(v_left, 0);
+END
+$$;
+
+-- Gives a part of a lease back. `p_number` counts up by one from 1; `p_up_to_seq`: all lines that spend of the lease are
+-- at or before it. verdict: 'taken'; 'known': this number was taken before; 'behind': these lines are not here
+-- yet; 'too_much': more than is open, or a number that does not follow; 'unknown': the caller has no such lease.
+CREATE OR REPLACE FUNCTION give_back(p_ledger uuid, p_secret bytea, p_lease uuid, p_number integer, p_amount bigint,
+    p_up_to_seq bigint,
+    OUT verdict text, OUT granted bigint, OUT given_back bigint, OUT give_back_number integer)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
+DECLARE
+    known ledgers := caller(p_ledger, p_secret);
+    v_row leases;
+BEGIN
+    PERFORM must_read_committed();
+    IF (p_number > 0 AND p_amount >= 0 AND p_up_to_seq >= 0) IS NOT TRUE THEN
+        RAISE EXCEPTION 'the number or the amount is none' USING ERRCODE = 'BF009';
+    END IF;
+    SELECT * INTO v_row FROM leases l WHERE l.id = p_lease AND l.ledger = p_ledger AND l.replaced IS NULL FOR UPDATE;
+    IF NOT FOUND THEN
+        verdict := 'unknown';
+        RETURN;
+    ELSIF p_number <= v_row.give_back_number THEN
+        verdict := 'known';
+    ELSIF known.mark_seq < p_up_to_seq THEN
+        verdict := 'behind';
+    ELSIF p_number > v_row.give_back_number + 1 OR p_amount > v_row.open THEN
+        verdict := 'too_much';
+    ELSE
+        UPDATE leases l SET given_back = l.given_back + p_amount, give_back_number = p_number
+            WHERE l.id = p_lease RETURNING * INTO v_row;
+        verdict := 'taken';
+    END IF;
+    granted := v_row.granted;
+    given_back := v_row.given_back;
+    give_back_number := v_row.give_back_number;
 END
 $$;
 
@@ -466,12 +927,76 @@ BEGIN
 END
 $$;
 
+-- Sets a cap, or removes it (a limit of NULL). What was leased of it stays leased and counts in whatever window it is
+-- in. Answers 'made', 'changed', 'same', 'removed' or 'none': there was none to remove.
+CREATE OR REPLACE FUNCTION order_cap(p_cap text, p_period text, p_zone text, p_limit_micro_usd bigint) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+DECLARE
+    v_old caps;
+BEGIN
+    SELECT * INTO v_old FROM caps c WHERE c.name = p_cap FOR UPDATE;
+    IF p_limit_micro_usd IS NULL THEN
+        DELETE FROM caps c WHERE c.name = p_cap;
+        RETURN CASE WHEN FOUND THEN 'removed' ELSE 'none' END;
+    ELSIF NOT EXISTS (SELECT FROM pg_timezone_names z WHERE z.name = p_zone) THEN
+        RAISE EXCEPTION 'this database knows no time zone "%"', p_zone USING ERRCODE = 'BF009';
+    ELSIF (v_old.period, v_old.zone, v_old.limit_micro_usd) = (p_period, p_zone, p_limit_micro_usd) THEN
+        RETURN 'same';
+    END IF;
+    INSERT INTO caps AS c (name, period, zone, limit_micro_usd, ordered_by)
+        VALUES (p_cap, p_period, p_zone, p_limit_micro_usd, session_user)
+        ON CONFLICT (name) DO UPDATE SET period = excluded.period, zone = excluded.zone,
+            limit_micro_usd = excluded.limit_micro_usd, since = excluded.since, ordered_by = excluded.ordered_by;
+    RETURN CASE WHEN v_old.name IS NULL THEN 'made' ELSE 'changed' END;
+END
+$$;
+
+-- What one ledger may have of a cap. Answers 'set', 'no_ledger' or 'no_cap'.
+CREATE OR REPLACE FUNCTION order_share(p_ledger uuid, p_cap text, p_largest_micro_usd bigint, p_ahead_windows integer,
+    p_ahead_micro_usd bigint) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM ledgers g WHERE g.id = p_ledger) THEN
+        RETURN 'no_ledger';
+    ELSIF NOT EXISTS (SELECT FROM caps c WHERE c.name = p_cap) THEN
+        RETURN 'no_cap';
+    END IF;
+    INSERT INTO shares VALUES (p_ledger, p_cap, p_largest_micro_usd, p_ahead_windows, p_ahead_micro_usd)
+        ON CONFLICT (ledger, cap) DO UPDATE SET largest_micro_usd = excluded.largest_micro_usd,
+            ahead_windows = excluded.ahead_windows, ahead_micro_usd = excluded.ahead_micro_usd;
+    RETURN 'set';
+END
+$$;
+
+-- Grants again, though the database was restored and not every ledger has presented its leases. False: it does already.
+CREATE OR REPLACE FUNCTION resume() RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+DECLARE
+    v_was boolean := is_paused();
+BEGIN
+    UPDATE about SET paused_since = NULL WHERE paused_since IS NOT NULL;
+    RETURN v_was;
+END
+$$;
+
 -- --------------------------------------------------------------------------------------------- for a reader
+
+-- While nothing is granted, a row: since when, which ledger showed that the database was restored, and how many have not
+-- presented their leases since. It ends after a day, whoever has come.
+CREATE OR REPLACE VIEW pause AS
+    SELECT a.paused_since AS since, a.paused_since + interval '24 hours' AS ends, a.paused_by AS ledger,
+        (SELECT g.host_label FROM ledgers g WHERE g.id = a.paused_by) AS host,
+        (SELECT count(*) FROM ledgers g WHERE g.greeted < a.epoch AND g.heard >= a.awaited_since
+            AND g.revoked IS NULL AND g.gone IS NULL) AS awaited
+    FROM about a WHERE a.paused_since > clock_timestamp() - interval '24 hours';
 
 CREATE OR REPLACE VIEW fleet AS
     SELECT id AS ledger, host_label AS host, joined, heard, bursar, copy_of, copied_up_to, mark_seq,
         greatest(journal_seq - mark_seq, 0) AS lines_behind, clock_ahead_ms, revoked, gone,
-        (SELECT count(*) FROM lines WHERE ledger = id AND kind = 'lost') AS losses
+        (SELECT count(*) FROM lines WHERE ledger = id AND kind = 'lost') AS losses,
+        -- Whose leases are waited for, as the database was restored.
+        (SELECT a.paused_since > clock_timestamp() - interval '24 hours' AND greeted < a.epoch
+            AND heard >= a.awaited_since AND revoked IS NULL AND gone IS NULL FROM about a) IS TRUE AS is_awaited
     FROM ledgers;
 
 -- A row for each change of a sum: what it adds to which state. Evidence moves an entry from one to the other.
@@ -499,7 +1024,42 @@ CREATE OR REPLACE VIEW anomalies AS
 
 CREATE OR REPLACE VIEW orders AS SELECT app, since, ordered_by FROM freezes;
 
-INSERT INTO about (version) VALUES (1) ON CONFLICT (one) DO UPDATE SET version = excluded.version;
+-- Each shared cap in its window of now. `over_micro_usd`: what is charged above the limit; `put_back_micro_usd`: what
+-- ledgers stated that this database had forgotten.
+CREATE OR REPLACE VIEW caps_now AS
+    SELECT c.name AS cap, c.period, c.zone, w.since, w.until, c.limit_micro_usd,
+        coalesce(s.charged, 0) AS charged_micro_usd, coalesce(s.billed, 0) AS billed_micro_usd,
+        coalesce(s.open, 0) AS open_micro_usd, coalesce(s.holders, 0) AS holders,
+        greatest(coalesce(s.charged, 0) - c.limit_micro_usd, 0) AS over_micro_usd,
+        coalesce(s.put_back, 0) AS put_back_micro_usd, EXISTS (SELECT FROM pause) AS is_paused, c.since AS ordered,
+        c.ordered_by
+    FROM caps c CROSS JOIN LATERAL window_of(c.period, c.zone, clock_timestamp(), 0) AS w
+        LEFT JOIN LATERAL (SELECT sum(l.charged) AS charged, sum(l.billed) AS billed, sum(l.open) AS open,
+            count(DISTINCT l.ledger) AS holders, sum(l.put_back) AS put_back
+            FROM leases l WHERE l.cap = c.name AND l.since < w.until AND l.until > w.since) AS s ON true;
+
+-- The leases whose window is not over, those ahead included. Of a ledger that is not heard the open part is not known:
+-- it may have spent it.
+CREATE OR REPLACE VIEW leases_now AS
+    SELECT l.cap, g.host_label AS host, l.ledger, l.id AS lease, l.since, l.until, l.granted AS granted_micro_usd,
+        l.given_back AS given_back_micro_usd, l.billed AS billed_micro_usd, l.charged AS charged_micro_usd,
+        l.open AS open_micro_usd, l.put_back AS put_back_micro_usd, g.heard, g.revoked IS NOT NULL AS is_revoked,
+        l.replaced
+    FROM leases l JOIN ledgers g ON g.id = l.ledger WHERE l.until > clock_timestamp();
+
+-- Leases on which more is billed than they are for: the overrun of a last request, amounts that were learnt late, and
+-- what copies spent.
+CREATE OR REPLACE VIEW over AS
+    SELECT l.cap, g.host_label AS host, l.ledger, l.id AS lease, l.since, l.until,
+        l.granted - l.given_back AS leased_micro_usd, l.billed AS billed_micro_usd,
+        l.billed - (l.granted - l.given_back) AS over_micro_usd
+    FROM leases l JOIN ledgers g ON g.id = l.ledger WHERE l.billed > l.granted - l.given_back;
+
+CREATE OR REPLACE VIEW largest_shares AS
+    SELECT s.cap, g.host_label AS host, s.ledger, s.largest_micro_usd, s.ahead_windows, s.ahead_micro_usd
+    FROM shares s JOIN ledgers g ON g.id = s.ledger;
+
+INSERT INTO about (version) VALUES (2) ON CONFLICT (one) DO UPDATE SET version = excluded.version;
 
 -- ------------------------------------------------------------------------------------------------- rights
 
@@ -507,8 +1067,12 @@ REVOKE ALL ON ALL TABLES IN SCHEMA bursar_fleet FROM PUBLIC, bursar_node, bursar
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA bursar_fleet FROM PUBLIC, bursar_node, bursar_operator, bursar_reader;
 GRANT USAGE ON SCHEMA bursar_fleet TO bursar_node, bursar_operator, bursar_reader;
 GRANT EXECUTE ON FUNCTION greet TO bursar_node, bursar_operator, bursar_reader;
-GRANT EXECUTE ON FUNCTION is_open, enrol, hello, chain_at, ship, fork, leave TO bursar_node;
-GRANT EXECUTE ON FUNCTION invite, revoke_ledger, order_freeze, order_thaw TO bursar_operator;
-GRANT SELECT ON fleet, changes, anomalies, orders TO bursar_reader, bursar_operator;
+GRANT EXECUTE ON FUNCTION is_open, enrol, hello, chain_at, ship, fork, leave, hold, lease, give_back TO bursar_node;
+GRANT EXECUTE ON FUNCTION invite, revoke_ledger, order_freeze, order_thaw, order_cap, order_share, resume
+    TO bursar_operator;
+GRANT SELECT ON fleet, changes, anomalies, orders, pause, caps_now, leases_now, over, largest_shares
+    TO bursar_reader, bursar_operator;
+-- `caps_now` stands on it.
+GRANT EXECUTE ON FUNCTION window_of TO bursar_reader, bursar_operator;
 
 COMMIT;

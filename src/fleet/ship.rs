@@ -145,6 +145,22 @@ impl Shipping {
         }
     }
 
+    /// Whether what the fleet has under this ledger's name is this ledger's. A copy takes another name.
+    pub async fn agree(&mut self, fleet: &Fleet, wall_ms: u64) -> Result<(), Trouble> {
+        let mut shipped = Shipped::default();
+        for _ in 0..TURNS_MAX {
+            if self.agreed(fleet, wall_ms, &mut shipped).await?.is_some() {
+                return Ok(());
+            }
+        }
+        Err(Trouble::Undecided)
+    }
+
+    /// The last line that the fleet ever acknowledged.
+    pub fn acknowledged_seq(&self) -> u64 {
+        self.marks.last_seq()
+    }
+
     /// Brings everything there that was acknowledged when it began, and what came meanwhile.
     pub async fn visit(&mut self, fleet: &Fleet, wall_ms: u64) -> Result<Shipped, Trouble> {
         let mut shipped = Shipped::default();
@@ -328,7 +344,7 @@ impl Hearing {
     }
 }
 
-async fn journal_seq(state_dir: &Path) -> Result<u64, Trouble> {
+pub async fn journal_seq(state_dir: &Path) -> Result<u64, Trouble> {
     let state_dir = state_dir.to_owned();
     let reading = spawn_blocking(move || last_seq(&state_dir));
     Ok(reading.await.map_err(|_| Trouble::Panicked)??)

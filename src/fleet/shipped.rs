@@ -9,7 +9,7 @@
 use serde_json::{Map, Value};
 
 /// Members of a line that are shipped as they stand.
-const LISTED: [&str; 28] = [
+const LISTED: [&str; 29] = [
     "seq",
     "kind",
     "id",
@@ -35,6 +35,7 @@ const LISTED: [&str; 28] = [
     "audio_ms",
     "request_id",
     "run_id",
+    "leases",
     "drained",
     "row",
     "timings",

@@ -1,8 +1,8 @@
 //! Visits the fleet every so often, as long as the daemon runs.
 //!
-//! Promise: in no request's path; a database that is away, slow or of another version changes nothing but what is
-//! reported, is named once in the log for each reason, and is caught up with. What was ordered holds until the
-//! database says otherwise, also over a restart.
+//! Promise: in no request's path, but for one whose part of a shared cap is used up, which wakes it; a database that is
+//! away, slow or of another version changes nothing but what is reported, is named once in the log for each reason, and
+//! is caught up with. What was ordered holds until the database says otherwise, also over a restart.
 
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -12,15 +12,19 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use uuid::Uuid;
 
 use super::address::{Address, UrlFile};
+use super::carry::Carrier;
 use super::database::{Fleet, FleetError};
+use super::identity::FleetIdentity;
+use super::lease_file::{KeptLeases, Machine};
 use super::orders::FleetOrders;
 use super::ship::{Hearing, Shipped, Shipping, Trouble};
 use crate::calendar;
-use crate::caps::Caps;
-use crate::clock::SharedClock;
+use crate::caps::{Caps, Round};
+use crate::clock::{SharedClock, millis};
 use crate::config::FleetTable;
 use crate::ledger::state_dir::Directory;
 use crate::ledger::{Copied, LedgerError};
@@ -28,6 +32,15 @@ use crate::telemetry::metrics::{FleetFigures, Metrics};
 
 /// What is ordered is heard at least this often, whatever `ship_interval_s` is.
 const HELLO_PAUSE: Duration = Duration::from_secs(30);
+
+/// Before the database is asked again for a request, after it was not reached.
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
+
+/// Longest visit for a request that waits.
+const LEASE_VISIT_MAX: Duration = Duration::from_secs(5);
+
+/// The shortest of what [`spread`] makes of a pause, over the pause.
+const SHORTEST: f64 = 0.9;
 
 /// Ships, and hears what is ordered.
 pub struct Worker {
@@ -40,13 +53,22 @@ pub struct Worker {
     clock: SharedClock,
     metrics: Arc<Metrics>,
     reported: Mutex<FleetFigures>,
+    machine: Machine,
+    /// The name by which shared caps are leased.
+    holder: Mutex<Option<Uuid>>,
+    /// One visit at a time.
+    visiting: tokio::sync::Mutex<()>,
 }
 
 /// What a visit is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Errand {
+    /// What requests lack of shared caps, and nothing else.
+    Lease,
     Hello,
     Ship,
+    /// The last one before the end.
+    Leave,
 }
 
 // === impl Worker ===
@@ -70,6 +92,9 @@ impl Worker {
                 ship_interval_s: table.interval.as_secs(),
                 ..FleetFigures::default()
             }),
+            machine: Machine::this(),
+            holder: Mutex::new(None),
+            visiting: tokio::sync::Mutex::new(()),
         };
         metrics.fleet.show(&worker.reported.lock());
         Some(Arc::new(worker))
@@ -80,43 +105,75 @@ impl Worker {
         Arc::clone(&self.copied)
     }
 
-    /// Puts in force what was ordered when the database was heard last. Before the first request.
+    /// Puts in force what was ordered when the database was heard last, and what was leased. Before the first request.
     pub fn restore(&self, caps: &Caps) -> Result<(), LedgerError> {
         let state = Directory::open(&self.state_dir)?;
         let orders = FleetOrders::read(&state, self.clock.wall_ms())?;
         caps.obey_fleet(orders.freezes());
+        if !self.table.shared_caps.is_empty() {
+            let kept = self.kept_leases(&state)?;
+            let (names, is_ephemeral) = (&self.table.shared_caps, self.table.ephemeral);
+            caps.obey_shared(names, is_ephemeral, kept.slices, kept.is_void);
+        }
         Ok(())
+    }
+
+    /// Of the name that this ledger has in the fleet. One that is taking another name has nothing.
+    fn kept_leases(&self, state: &Directory) -> Result<KeptLeases, LedgerError> {
+        let up_ms = millis(self.clock.since_boot());
+        match FleetIdentity::read(state) {
+            Ok(Some(identity)) if identity.becomes.is_none() => {
+                *self.holder.lock() = Some(identity.ledger);
+                KeptLeases::read(state, identity.ledger, &self.machine, up_ms)
+            }
+            // One that cannot be read is reported by the first visit.
+            Ok(_) | Err(_) => Ok(KeptLeases::default()),
+        }
     }
 
     /// Until `stop`; then what is left is shipped within the time that there is.
     pub async fn run(self: Arc<Self>, caps: Arc<Caps>, mut stop: watch::Receiver<bool>) {
         let mut shipping = None;
-        let mut since_shipped = self.table.interval;
+        let mut next_ship = Instant::now();
+        let pause = self.table.interval.min(HELLO_PAUSE);
+        let mut next_hello = next_ship;
         while !*stop.borrow() {
-            let errand = match since_shipped >= self.table.interval {
-                true => Errand::Ship,
-                false => Errand::Hello,
+            let now = Instant::now();
+            let errand = match (next_ship <= now, next_hello <= now) {
+                (true, _) => Errand::Ship,
+                (false, true) => Errand::Hello,
+                (false, false) => Errand::Lease,
             };
             let obey = |orders: &FleetOrders| self.obey(&caps, orders);
-            self.visit(&mut shipping, errand, &obey).await;
-            if errand == Errand::Ship {
-                since_shipped = Duration::ZERO;
+            let is_heard = self.visit(&mut shipping, errand, &caps, &obey).await;
+            let now = Instant::now();
+            if errand != Errand::Lease {
+                next_hello = now + spread(pause);
             }
-            let pause = self.table.interval.min(HELLO_PAUSE);
-            since_shipped += pause;
+            if errand == Errand::Ship {
+                // With the hello that comes then.
+                next_ship = now + self.table.interval.mul_f64(SHORTEST);
+            }
+            let lease_wanted = async {
+                if !is_heard {
+                    sleep(RETRY_PAUSE).await;
+                }
+                caps.lease_wanted().await;
+            };
             tokio::select! {
-                () = sleep(spread(pause)) => {}
+                () = sleep_until(next_hello) => {}
+                () = lease_wanted => {}
                 _ = stop.wait_for(|stop| *stop) => {}
             }
         }
     }
 
     /// After the last outcome was written.
-    pub async fn flush(&self) {
+    pub async fn flush(&self, caps: &Caps) {
         let mut shipping = None;
         // Nothing is sent any more: what is heard is for the next start.
         let keep = |orders: &FleetOrders| self.keep(orders);
-        let visit = self.visit(&mut shipping, Errand::Ship, &keep);
+        let visit = self.visit(&mut shipping, Errand::Leave, caps, &keep);
         if timeout(self.table.stop_flush, visit).await.is_err() {
             tracing::warn!(
                 "[fleet] stop_flush_s is over; the rest is shipped after the next start"
@@ -141,16 +198,20 @@ impl Worker {
         }
     }
 
+    /// Whether it came to its end.
     async fn visit(
         &self,
         shipping: &mut Option<Shipping>,
         errand: Errand,
+        caps: &Caps,
         obey: &(dyn Fn(&FleetOrders) + Sync),
-    ) {
-        let visited = self.try_visit(shipping, errand, obey).await;
+    ) -> bool {
+        let _one = self.visiting.lock().await;
+        let visited = self.try_visit(shipping, errand, caps, obey).await;
         let now_ms = self.clock.wall_ms();
         let mut reported = self.reported.lock();
         reported.visits = reported.visits.saturating_add(1);
+        let is_heard = visited.is_ok();
         match visited {
             Ok(shipped) => {
                 if reported.trouble.take().is_some() {
@@ -177,16 +238,73 @@ impl Worker {
             }
         }
         self.metrics.fleet.show(&reported);
+        is_heard
     }
 
-    /// What was shipped, where that was the errand. Orders are handed over as soon as they are heard, also while a long
-    /// journal is shipped.
+    /// What was shipped, where that was the errand. Orders are handed over as soon as they are heard, and what a request
+    /// lacks of a shared cap is asked for, also while a long journal is shipped.
     async fn try_visit(
         &self,
         shipping: &mut Option<Shipping>,
         errand: Errand,
+        caps: &Caps,
         obey: &(dyn Fn(&FleetOrders) + Sync),
     ) -> Result<Option<Shipped>, Trouble> {
+        let arriving = self.arrive(shipping, errand, caps, obey);
+        let arrived = match errand {
+            // A request waits for it.
+            Errand::Lease => match timeout(LEASE_VISIT_MAX, arriving).await {
+                Ok(arrived) => arrived,
+                Err(_) => Err(FleetError::Slow.into()),
+            },
+            Errand::Hello | Errand::Ship | Errand::Leave => arriving.await,
+        };
+        let fleet = match arrived {
+            Ok(fleet) => fleet,
+            Err(trouble) => {
+                caps.fleet_is_away();
+                return Err(trouble);
+            }
+        };
+        let (Errand::Ship | Errand::Leave, Some(shipping)) = (errand, shipping.as_mut()) else {
+            return Ok(None);
+        };
+        let hearing = shipping.hearing();
+        let carrier = self.carrier(shipping);
+        let shipped = {
+            let mut visit = pin!(shipping.visit(&fleet, self.clock.wall_ms()));
+            loop {
+                tokio::select! {
+                    shipped = &mut visit => break shipped?,
+                    () = sleep(HELLO_PAUSE) => self.hear(&hearing, &fleet, obey).await?,
+                    () = caps.lease_wanted(), if errand == Errand::Ship => {
+                        if let Some(carrier) = &carrier {
+                            carrier.carry(&fleet, caps, Round::Ask).await?;
+                        }
+                    }
+                }
+            }
+        };
+        // It may have taken another name meanwhile.
+        self.is_holder(shipping.identity().ledger, caps)?;
+        if let Some(carrier) = self.carrier(shipping) {
+            let round = match errand {
+                Errand::Leave => Round::Last,
+                Errand::Hello | Errand::Ship | Errand::Lease => Round::Whole,
+            };
+            carrier.carry(&fleet, caps, round).await?;
+        }
+        Ok(Some(shipped))
+    }
+
+    /// Connects, hears what is ordered, and brings the leases of shared caps up to date.
+    async fn arrive(
+        &self,
+        shipping: &mut Option<Shipping>,
+        errand: Errand,
+        caps: &Caps,
+        obey: &(dyn Fn(&FleetOrders) + Sync),
+    ) -> Result<Fleet, Trouble> {
         let table = &self.table;
         let refuse = |why: String| Trouble::UrlFile {
             path: self.url_file.clone(),
@@ -203,26 +321,46 @@ impl Worker {
             Some(shipping) => shipping,
             none => none.insert(self.opened(file.code.is_some())?),
         };
-        let heard = self.hear(&shipping.hearing(), &fleet, obey).await;
-        match (heard, file.code) {
-            (Err(Trouble::Fleet(FleetError::Unknown)), Some(code)) => {
-                shipping.enrol(&fleet, &code).await?;
-                tracing::info!(ledger = %shipping.identity().ledger, "this ledger is in the fleet");
-                self.hear(&shipping.hearing(), &fleet, obey).await?;
+        if errand != Errand::Lease {
+            let heard = self.hear(&shipping.hearing(), &fleet, obey).await;
+            match (heard, file.code) {
+                (Err(Trouble::Fleet(FleetError::Unknown)), Some(code)) => {
+                    shipping.enrol(&fleet, &code).await?;
+                    tracing::info!(ledger = %shipping.identity().ledger, "this ledger is in the fleet");
+                    self.hear(&shipping.hearing(), &fleet, obey).await?;
+                }
+                (heard, _) => heard?,
             }
-            (heard, _) => heard?,
+            caps.present_leases();
         }
-        if errand == Errand::Hello {
-            return Ok(None);
-        }
-        let hearing = shipping.hearing();
-        let mut visit = pin!(shipping.visit(&fleet, self.clock.wall_ms()));
-        loop {
-            tokio::select! {
-                shipped = &mut visit => return shipped.map(Some),
-                () = sleep(HELLO_PAUSE) => self.hear(&hearing, &fleet, obey).await?,
+        if !table.shared_caps.is_empty() && errand != Errand::Leave {
+            // What is leased is the ledger's, and a copy of it has to know that it is one.
+            shipping.agree(&fleet, self.clock.wall_ms()).await?;
+            self.is_holder(shipping.identity().ledger, caps)?;
+            if let Some(carrier) = self.carrier(shipping) {
+                carrier.carry(&fleet, caps, Round::Ask).await?;
             }
         }
+        Ok(fleet)
+    }
+
+    fn carrier(&self, shipping: &Shipping) -> Option<Carrier> {
+        let (state_dir, machine) = (self.state_dir.clone(), self.machine.clone());
+        let has_shared = !self.table.shared_caps.is_empty();
+        has_shared.then(|| Carrier::of(shipping, state_dir, machine, Arc::clone(&self.clock)))
+    }
+
+    /// What was leased under another name is not this ledger's any more.
+    fn is_holder(&self, ledger: Uuid, caps: &Caps) -> Result<(), LedgerError> {
+        let mut holder = self.holder.lock();
+        if holder
+            .replace(ledger)
+            .is_some_and(|before| before != ledger)
+        {
+            caps.forget_leases();
+            KeptLeases::remove(&Directory::open(&self.state_dir)?)?;
+        }
+        Ok(())
     }
 
     async fn hear(
@@ -256,6 +394,6 @@ fn spread(pause: Duration) -> Duration {
     let mut bits = [0; 1];
     // Without randomness they come together.
     getrandom::fill(&mut bits).ok();
-    let share = 0.9 + f64::from(bits[0]) / 255.0 * 0.2;
+    let share = SHORTEST + f64::from(bits[0]) / 255.0 * 0.2;
     pause.mul_f64(share)
 }

@@ -13,6 +13,7 @@ pub use crate::ledger::fingerprint::Fingerprint;
 pub use crate::ledger::id::EntryId;
 use crate::ledger::kept_key::KeptKey;
 pub use crate::ledger::kept_key::{EntryKey, KeyOrigin};
+pub use crate::ledger::leases::{LeaseId, Leases};
 use crate::ledger::marks::{self, Marks, Session};
 use crate::ledger::shared_text;
 use crate::money::MicroUsd;
@@ -76,6 +77,9 @@ pub struct Intent {
     /// The run of `bursar exec` that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
+    /// The leases that it spends. Absent where no shared cap is obeyed, and on lines of an older bursar.
+    #[serde(default, skip_serializing_if = "Leases::is_empty")]
+    pub leases: Leases,
     /// Absent without a key that is passed on, and on lines of an older bursar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_use: Option<KeyUse>,
@@ -308,6 +312,9 @@ pub struct Labels {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// As in the intent.
+    #[serde(default, skip_serializing_if = "Leases::is_empty")]
+    pub leases: Leases,
+    /// As in the intent.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -383,6 +390,7 @@ impl Intent {
             fingerprint,
             request_bytes: 0,
             run: None,
+            leases: Leases::default(),
             key_use: None,
             reserved: None,
             trace_id: None,
@@ -512,6 +520,7 @@ impl Labels {
             key: intent.key.clone(),
             reserved: intent.reserved,
             run: intent.run.clone(),
+            leases: intent.leases.clone(),
             marks: intent.marks.clone(),
         }
     }

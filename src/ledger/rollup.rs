@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::entry::{Labels, StateWord};
+use crate::ledger::entry::{Labels, Leases, StateWord};
 use crate::ledger::shared_text;
 use crate::ledger::sums::{Globals, LineKey, LineSums};
 use crate::ledger::tallies::Tallies;
@@ -88,6 +88,7 @@ impl Rollup {
             key: None,
             reserved: None,
             run: None,
+            leases: Leases::default(),
             marks: None,
         }
     }

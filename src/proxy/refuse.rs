@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde_json::json;
 
-use crate::caps::Refused;
+use crate::caps::{Refused, SharedWhy};
 use crate::protocol::{Dialect, closed_set, translate};
 
 closed_set! {
@@ -58,6 +58,7 @@ closed_set! {
         LedgerUnavailable => "ledger_unavailable",
         CapReached => "cap_reached",
         SessionCapReached => "session_cap_reached",
+        FleetCapUnreachable => "fleet_cap_unreachable",
         CapBusy => "cap_busy",
         Frozen => "frozen",
         QueueFull => "queue_full",
@@ -118,7 +119,9 @@ impl Code {
             | Self::SiteRefused
             | Self::PreflightRefused
             | Self::Frozen => StatusCode::FORBIDDEN,
-            Self::CapReached | Self::SessionCapReached => StatusCode::PAYMENT_REQUIRED,
+            Self::CapReached | Self::SessionCapReached | Self::FleetCapUnreachable => {
+                StatusCode::PAYMENT_REQUIRED
+            }
             Self::CapBusy => StatusCode::TOO_MANY_REQUESTS,
             Self::RouteUnknown
             | Self::ResponsesUnsupported
@@ -301,6 +304,10 @@ impl Code {
             Self::CapReached => "A cap is reached. Nothing was sent. See `bursar caps`.",
             Self::SessionCapReached => {
                 "The session has reached its cap. Nothing was sent; a new session has a cap of its own."
+            }
+            Self::FleetCapUnreachable => {
+                "What this machine had of a cap that many machines share is used up, and the fleet's database \
+                 grants no more now. Nothing was sent. See `bursar status`."
             }
             Self::CapBusy => {
                 "Little is left below a cap, so requests go one at a time; try again later. See \
@@ -495,6 +502,11 @@ impl From<&Refused> for Refusal {
             Refused::Frozen(_) => Code::Frozen,
             Refused::Removed(_) => Code::AppRemoved,
             Refused::Crowded(_) | Refused::Late(_) => Code::CapBusy,
+            Refused::Shared(refusal) => match refusal.why {
+                SharedWhy::Reached | SharedWhy::Share => Code::CapReached,
+                SharedWhy::Busy => Code::CapBusy,
+                SharedWhy::Away | SharedWhy::Paused | SharedWhy::NoCap => Code::FleetCapUnreachable,
+            },
         };
         Self::saying(code, refused.to_string())
     }

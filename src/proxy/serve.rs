@@ -225,7 +225,7 @@ async fn intend(
     let waiting = gateway.among_waiters(&request.app.name)?;
     let asked = gateway.clock.monotonic();
     let permit = room::permit(request, downstream, &purchase, request_bytes).await?;
-    let reserved = permit.reserved;
+    let (reserved, leases) = (permit.reserved, permit.leases.clone());
     entry.reserves(permit);
     let for_room = gateway.clock.monotonic().saturating_sub(asked);
     let going = turn::turn(request, downstream, &purchase).await?;
@@ -241,6 +241,7 @@ async fn intend(
         key_use: purchase.key_use(),
         request_bytes,
         reserved: Some(reserved),
+        leases,
         run: admitted.caller.run.as_ref().map(|run| run.id.to_string()),
         trace_id: TraceId::of(&downstream.head().headers),
         spoken: prepared.given.dialect(),

@@ -4,9 +4,17 @@
 mod commands;
 mod copies;
 mod files;
+mod holder;
+mod leases;
+mod likeness;
+mod restored;
 mod rights;
 mod serving;
+mod shared_caps;
+mod sharing;
 mod system;
+mod upgrade;
+mod windows;
 
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};

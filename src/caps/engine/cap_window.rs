@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::flight::Flight;
 use crate::caps::window::Window;
+use crate::ledger::entry::Leases;
 use crate::ledger::marks::SessionHash;
 use crate::ledger::totals::Standing;
 use crate::ledger::usage::{Charge, Charged, Price};
@@ -28,6 +29,7 @@ pub struct Unbooked {
     pub app: Arc<str>,
     /// Where sessions of the app have a limit.
     pub session: Option<SessionHash>,
+    pub leases: Leases,
     pub at_ms: u64,
     pub charge: Charge,
 }
@@ -39,6 +41,7 @@ impl Unbooked {
         Self {
             app: Arc::clone(&flight.ask.app),
             session: flight.ask.session.map(|session| session.hash),
+            leases: flight.leases.clone(),
             at_ms: flight.at_ms,
             charge,
         }
@@ -51,6 +54,7 @@ impl Unbooked {
             app: self.app,
             run: None,
             session: self.session,
+            leases: self.leases,
             requests: 1,
             operation,
             at_ms: self.at_ms,

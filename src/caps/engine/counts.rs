@@ -11,7 +11,7 @@ use crate::caps::refused::Refused;
 use crate::caps::rules::{Rules, Scope};
 use crate::caps::view::TodayView;
 use crate::caps::window::{Period, Window};
-use crate::ledger::entry::EntryId;
+use crate::ledger::entry::{EntryId, LeaseId};
 use crate::ledger::usage::{CapUsage, Charge, quarter_of};
 
 /// All of it, of one engine.
@@ -25,6 +25,15 @@ pub struct Counts<'a> {
     pub unbooked: &'a HashMap<EntryId, Unbooked>,
 }
 
+/// What is billed and held of a lease: in the ledger, and what it could not write yet.
+pub fn of_lease(usage: &CapUsage, unbooked: &HashMap<EntryId, Unbooked>, lease: LeaseId) -> Charge {
+    let mut charge = usage.leases.charged(lease);
+    let named = unbooked.values();
+    let named = named.filter(|unbooked| unbooked.leases.contains(lease));
+    named.for_each(|unbooked| charge.merge(unbooked.charge));
+    charge
+}
+
 // === impl Counts ===
 
 impl Counts<'_> {
@@ -33,6 +42,11 @@ impl Counts<'_> {
         let mut charge = cap.charge;
         charge.merge(self.not_booked(scope.app(), cap.window));
         charge
+    }
+
+    /// What is billed and held of a lease.
+    pub fn of_lease(&self, lease: LeaseId) -> Charge {
+        of_lease(self.usage, self.unbooked, lease)
     }
 
     /// Why this app may send nothing: it was removed, it is frozen, or all apps are.

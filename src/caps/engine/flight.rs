@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::room::Share;
-use crate::ledger::entry::{EntryId, State};
+use crate::ledger::entry::{EntryId, Leases, State};
 use crate::ledger::marks::Session;
 use crate::ledger::usage::Charge;
 use crate::money::MicroUsd;
@@ -49,6 +49,8 @@ pub struct Flight {
     pub at_ms: u64,
     pub reserved: MicroUsd,
     pub share: Share,
+    /// The leases that its intent names.
+    pub leases: Leases,
     /// Its end is in the ledger.
     pub booked: bool,
     /// The ledger has reported its end in an event of its own, with its charge.

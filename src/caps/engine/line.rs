@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::flight::Ask;
 use crate::caps::refused::Refused;
-use crate::ledger::entry::EntryId;
+use crate::ledger::entry::{EntryId, Leases};
 use crate::ledger::marks::SessionHash;
 use crate::money::MicroUsd;
 
@@ -21,7 +21,16 @@ const WAITERS_MAX: usize = 8192;
 
 /// The answer to a waiting request. It must not be dropped under the lock: what was admitted is released
 /// then.
-pub type Decision = Result<MicroUsd, Refused>;
+pub type Decision = Result<Going, Refused>;
+
+/// What a request may go with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Going {
+    /// Held for it while its price is not known.
+    pub reserved: MicroUsd,
+    /// The leases of shared caps that it spends.
+    pub leases: Leases,
+}
 
 /// The way to a waiter.
 pub type Way = oneshot::Sender<Decision>;

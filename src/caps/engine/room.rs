@@ -80,6 +80,13 @@ impl Under {
         self.repeats += other.repeats;
     }
 
+    /// The least limit below which one more goes beside these.
+    pub fn needed(&self, charge: Charge, take: Take) -> u128 {
+        sum(charge)
+            .saturating_add(self.room)
+            .saturating_add(take.room)
+    }
+
     /// The rule of [`super`], for one limit.
     pub fn room(&self, charge: Charge, limit: MicroUsd, take: Take) -> Room {
         let counted = sum(charge);
@@ -89,7 +96,7 @@ impl Under {
             let may_free = charge.billed.get() < limit && self.repeats > 0;
             return if may_free { Room::Taken } else { Room::Reached };
         }
-        let needed = counted.saturating_add(self.room).saturating_add(take.room);
+        let needed = self.needed(charge, take);
         let goes_beside = self.unknown == 0 && !take.unknown && needed <= limit;
         if self.requests == 0 || goes_beside {
             Room::Enough

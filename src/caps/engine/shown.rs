@@ -4,7 +4,7 @@
 
 use super::cap_window::CapWindow;
 use super::room::Under;
-use crate::caps::refused::Reached;
+use crate::caps::refused::{Reached, SharedRefusal};
 use crate::caps::rules::Scope;
 use crate::caps::view::CapView;
 use crate::caps::window::Period;
@@ -42,6 +42,15 @@ pub fn cap_view(
         resets_at_ms: cap.window.until_ms,
         refusals,
     }
+}
+
+/// One line in the log for each reason, not one a request.
+pub fn log_shared(refusal: &SharedRefusal) {
+    tracing::warn!(
+        cap = refusal.cap,
+        why = ?refusal.why,
+        "a shared cap grants nothing more here; its requests are refused until it does"
+    );
 }
 
 /// One line in the log a window, not one a request.

@@ -1,11 +1,10 @@
 use jiff::tz::TimeZone;
 use tokio::sync::oneshot;
-use uuid::Uuid;
 
 use super::*;
 use crate::caps::orders::{Frozen, Raise};
 use crate::config::{self, App, Limits};
-use crate::ledger::entry::InDoubt;
+use crate::ledger::entry::{InDoubt, Leases};
 use crate::ledger::totals::Standing;
 use crate::protocol::Operation;
 
@@ -14,6 +13,7 @@ mod escalated;
 mod others;
 mod runs;
 mod sessions;
+mod shared;
 mod today;
 
 /// 2026-03-29T12:10:00Z.
@@ -131,9 +131,9 @@ impl Bench {
     fn became(&mut self, entry: EntryId) -> Became {
         let at = self.ways.iter().position(|(id, _)| *id == entry).unwrap();
         match self.ways[at].1.try_recv() {
-            Ok(Ok(reserved)) => {
+            Ok(Ok(going)) => {
                 self.ways.remove(at);
-                Became::Admitted(entry, reserved.get())
+                Became::Admitted(entry, going.reserved.get())
             }
             Ok(Err(refused)) => {
                 self.ways.remove(at);
@@ -223,6 +223,7 @@ fn charged(
         app: Arc::from(app),
         run: None,
         session: None,
+        leases: Leases::default(),
         requests: u64::from(state != State::Failed),
         operation,
         at_ms,

@@ -22,6 +22,29 @@ pub struct FleetArgs {
     ledger: LedgerArgs,
 }
 
+/// Flags of a command about this machine's ledger that can be asked of the whole fleet.
+#[derive(Clone, Debug, clap::Args)]
+pub struct WholeFleetArgs {
+    /// Over all machines of the fleet, from its database
+    #[arg(long)]
+    fleet: bool,
+    /// File with the URL of the fleet's database [default: [fleet] url_file]
+    #[arg(long, value_name = "FILE", requires = "fleet")]
+    url_file: Option<PathBuf>,
+}
+
+// === impl WholeFleetArgs ===
+
+impl WholeFleetArgs {
+    /// `None`: it is about this machine's ledger.
+    pub fn asked(&self, ledger: &LedgerArgs) -> Option<FleetArgs> {
+        self.fleet.then(|| FleetArgs {
+            url_file: self.url_file.clone(),
+            ledger: ledger.clone(),
+        })
+    }
+}
+
 // === impl FleetArgs ===
 
 impl FleetArgs {
@@ -35,8 +58,12 @@ impl FleetArgs {
         }
     }
 
-    pub fn new(url_file: Option<PathBuf>, ledger: LedgerArgs) -> Self {
-        Self { url_file, ledger }
+    /// The same by its name, which the database knows it by.
+    pub fn zone_name(&self, named: Option<&str>) -> Result<String, CliError> {
+        let zone = self.zone(named)?;
+        zone.iana_name().map(str::to_owned).ok_or_else(|| {
+            CliError::usage("this machine's time zone has no name; give one with --time-zone")
+        })
     }
 
     pub async fn operator(&self) -> Result<Operator, CliError> {

@@ -4,6 +4,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::address::{FleetArgs, SKEW_MS_MAX, failed};
+use super::leased::{LeaseDocument, PauseDocument, end, say_pause};
 use crate::calendar;
 use crate::cli::arguments::{Form, FormArgs, zone};
 use crate::cli::cells::counted;
@@ -13,7 +14,7 @@ use crate::cli::look::{Ink, Look};
 use crate::cli::output::{remark, say, say_document};
 use crate::cli::runtime::block_on;
 use crate::cli::table::TextTable;
-use crate::fleet::FleetLedger;
+use crate::fleet::{CapNow, FleetLedger, LeaseNow, Pause};
 use crate::screen::shown;
 
 /// Bytes of a code. Hexadecimal digits of it are twice as many.
@@ -74,6 +75,8 @@ struct RevokeDocument {
 struct FleetDocument<'a> {
     ledgers: Vec<LedgerDocument<'a>>,
     frozen: Vec<FreezeDocument>,
+    /// `null`: leases of shared caps are granted.
+    pause: Option<PauseDocument<'a>>,
 }
 
 #[derive(Serialize)]
@@ -88,6 +91,20 @@ struct LedgerDocument<'a> {
     losses: u64,
     clock_ahead_ms: i64,
     copy_of: Option<String>,
+    /// The database was restored, and waits to hear its leases.
+    awaited: bool,
+    /// Of shared caps, those whose period is not over.
+    leases: Vec<LeaseDocument<'a>>,
+}
+
+/// What the database has of the fleet.
+struct FleetSeen {
+    ledgers: Vec<FleetLedger>,
+    /// App (`None`: all), since when, and by whose order.
+    frozen: Vec<(Option<String>, u64, String)>,
+    pause: Option<Pause>,
+    caps: Vec<CapNow>,
+    leases: Vec<LeaseNow>,
 }
 
 #[derive(Serialize)]
@@ -199,7 +216,7 @@ fn unknown(typed: &str) -> CliError {
 }
 
 /// The ledger of this id, or the one whose id ends so.
-fn meant<'a>(ledgers: &'a [FleetLedger], typed: &str) -> Result<&'a FleetLedger, CliError> {
+pub fn meant<'a>(ledgers: &'a [FleetLedger], typed: &str) -> Result<&'a FleetLedger, CliError> {
     let typed = typed.to_ascii_lowercase();
     let mut found = ledgers
         .iter()
@@ -215,27 +232,21 @@ fn meant<'a>(ledgers: &'a [FleetLedger], typed: &str) -> Result<&'a FleetLedger,
 
 pub fn status(args: &StatusArgs) -> Result<(), CliError> {
     let zone = zone(args.tz.as_deref())?;
-    let (ledgers, frozen) = block_on(async {
-        let operator = args.fleet.operator().await?;
-        let ledgers = operator.ledgers().await.map_err(failed)?;
-        Ok((ledgers, operator.frozen().await.map_err(failed)?))
+    let fleet = block_on(async {
+        let reader = args.fleet.operator().await?;
+        Ok::<_, CliError>(FleetSeen {
+            ledgers: reader.ledgers().await.map_err(failed)?,
+            frozen: reader.frozen().await.map_err(failed)?,
+            pause: reader.pause().await.map_err(failed)?,
+            caps: reader.caps().await.map_err(failed)?,
+            leases: reader.leases().await.map_err(failed)?,
+        })
     })?;
-    let document = || FleetDocument {
-        ledgers: ledgers.iter().map(LedgerDocument::of).collect(),
-        frozen: frozen
-            .iter()
-            .map(|(app, since_ms, by)| FreezeDocument {
-                app: app.clone(),
-                since: calendar::rfc3339(*since_ms),
-                by: by.clone(),
-            })
-            .collect(),
-    };
     match args.form.form() {
-        Form::Json => say_document(&document()),
-        Form::Csv => csv::say_documents(&COLUMNS, document().ledgers),
+        Form::Json => say_document(&FleetDocument::of(&fleet)),
+        Form::Csv => csv::say_documents(&COLUMNS, FleetDocument::of(&fleet).ledgers),
         Form::Text(look) => {
-            for (app, since_ms, by) in &frozen {
+            for (app, since_ms, by) in &fleet.frozen {
                 let app = app.as_deref().unwrap_or("all apps");
                 let since = calendar::shown(*since_ms, &zone);
                 let text = format!(
@@ -244,65 +255,103 @@ pub fn status(args: &StatusArgs) -> Result<(), CliError> {
                 );
                 say(look.inked(Ink::Red, look.wrapped(&text, 0)))?;
             }
-            say(table(&ledgers, &zone, &look))
+            say_pause(fleet.pause.as_ref(), &fleet.caps, &zone, &look)?;
+            say(fleet.table(&zone, &look))
         }
     }
 }
 
-fn table(ledgers: &[FleetLedger], zone: &jiff::tz::TimeZone, look: &Look) -> String {
-    if ledgers.is_empty() {
-        return "no ledger is in this fleet yet: `bursar fleet invite` lets one in".to_owned();
+// === impl FleetSeen ===
+
+impl FleetSeen {
+    fn leases_of(&self, ledger: Uuid) -> impl Iterator<Item = &LeaseNow> {
+        self.leases
+            .iter()
+            .filter(move |lease| lease.ledger == ledger)
     }
-    let mut table =
-        TextTable::new("machine|=ledger|state|=heard|>lines behind|>losses|~bursar|~remarks");
-    for of in ledgers {
-        let skew = of.clock_ahead_ms.unsigned_abs();
-        let skew = (skew > SKEW_MS_MAX).then(|| {
-            let side = if of.clock_ahead_ms > 0 {
-                "ahead"
-            } else {
-                "behind"
-            };
-            format!("clock {} s {side}", skew / 1_000)
-        });
-        let copy = of.copy_of.map(|of| format!("copy of {}", end(of)));
-        let remarks: Vec<String> = skew.into_iter().chain(copy).collect();
-        let ink = match (of.state(), of.losses) {
-            ("in", 0) => Ink::Plain,
-            _ => Ink::Red,
-        };
-        table.row_in(
-            ink,
-            [
-                of.host.clone(),
-                end(of.ledger),
-                of.state().to_owned(),
-                calendar::shown(of.heard_ms, zone),
-                of.lines_behind.to_string(),
-                of.losses.to_string(),
-                of.bursar.clone(),
-                remarks.join(", "),
-            ],
+
+    fn table(&self, zone: &jiff::tz::TimeZone, look: &Look) -> String {
+        if self.ledgers.is_empty() {
+            return "no ledger is in this fleet yet: `bursar fleet invite` lets one in".to_owned();
+        }
+        let mut table = TextTable::new(
+            "machine|=ledger|state|=heard|>lines behind|>losses|~leased|~bursar|~remarks",
         );
+        for of in &self.ledgers {
+            let ink = match (of.state(), of.losses, of.is_awaited) {
+                ("in", 0, false) => Ink::Plain,
+                _ => Ink::Red,
+            };
+            let leased = self.leases_of(of.ledger);
+            let leased = leased.map(|lease| format!("{} {}", lease.cap, lease.charged));
+            table.row_in(
+                ink,
+                [
+                    of.host.clone(),
+                    end(of.ledger),
+                    of.state().to_owned(),
+                    calendar::shown(of.heard_ms, zone),
+                    of.lines_behind.to_string(),
+                    of.losses.to_string(),
+                    leased.collect::<Vec<_>>().join(", "),
+                    of.bursar.clone(),
+                    remarks(of),
+                ],
+            );
+        }
+        let count = u64::try_from(self.ledgers.len()).unwrap_or(u64::MAX);
+        let count = counted(count, "ledger", "ledgers");
+        format!(
+            "{}\n{count}. A machine says itself what it has not shipped yet.",
+            table.laid_out(look)
+        )
     }
-    let count = u64::try_from(ledgers.len()).unwrap_or(u64::MAX);
-    let count = counted(count, "ledger", "ledgers");
-    format!(
-        "{}\n{count}. A machine says itself what it has not shipped yet.",
-        table.laid_out(look)
-    )
 }
 
-/// The end of an id, which tells the ledgers of a fleet apart.
-fn end(ledger: Uuid) -> String {
-    let text = ledger.simple().to_string();
-    text.get(20..).unwrap_or_default().to_owned()
+fn remarks(of: &FleetLedger) -> String {
+    let skew = of.clock_ahead_ms.unsigned_abs();
+    let skew = (skew > SKEW_MS_MAX).then(|| {
+        let side = if of.clock_ahead_ms > 0 {
+            "ahead"
+        } else {
+            "behind"
+        };
+        format!("clock {} s {side}", skew / 1_000)
+    });
+    let copy = of.copy_of.map(|of| format!("copy of {}", end(of)));
+    let awaited = of
+        .is_awaited
+        .then(|| "its leases are waited for".to_owned());
+    let remarks: Vec<String> = awaited.into_iter().chain(skew).chain(copy).collect();
+    remarks.join(", ")
+}
+
+// === impl FleetDocument ===
+
+impl<'a> FleetDocument<'a> {
+    fn of(fleet: &'a FleetSeen) -> Self {
+        let ledgers = fleet.ledgers.iter();
+        let frozen = fleet.frozen.iter();
+        Self {
+            ledgers: ledgers
+                .map(|of| LedgerDocument::of(of, fleet.leases_of(of.ledger)))
+                .collect(),
+            frozen: frozen
+                .map(|(app, since_ms, by)| FreezeDocument {
+                    app: app.clone(),
+                    since: calendar::rfc3339(*since_ms),
+                    by: by.clone(),
+                })
+                .collect(),
+            pause: fleet.pause.as_ref().map(PauseDocument::of),
+        }
+    }
 }
 
 // === impl LedgerDocument ===
 
 impl<'a> LedgerDocument<'a> {
-    fn of(of: &'a FleetLedger) -> Self {
+    fn of(of: &'a FleetLedger, leases: impl Iterator<Item = &'a LeaseNow>) -> Self {
         Self {
             ledger: of.ledger.to_string(),
             host: &of.host,
@@ -314,6 +363,8 @@ impl<'a> LedgerDocument<'a> {
             losses: of.losses,
             clock_ahead_ms: of.clock_ahead_ms,
             copy_of: of.copy_of.map(|of| of.to_string()),
+            awaited: of.is_awaited,
+            leases: leases.map(LeaseDocument::of).collect(),
         }
     }
 }

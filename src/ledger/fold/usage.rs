@@ -1,7 +1,7 @@
 //! What counts against caps, as the journal records it: by app and quarter hour what was billed and what
 //! is held for entries whose price is not known, and how many of them are in doubt; by app and operation the
 //! dearest of the last 1,000 receipts, as billed and at the frontier's price, from which reservations are made; and
-//! what each session came to ([`super::sessions`]).
+//! what each session ([`super::sessions`]) and each lease of a shared cap came to ([`super::leases`]).
 //!
 //! An entry counts for the moment of its intent. Held amounts are estimates: they are kept apart from
 //! billed money here and are in no other sum (rule I12).
@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::entry::{Labels, State};
+use crate::ledger::entry::{Labels, Leases, State};
 use crate::ledger::fold::charge::Charge;
 use crate::ledger::fold::effect::held_from;
+use crate::ledger::fold::leases::LeaseSums;
 use crate::ledger::fold::sessions::SessionSums;
 use crate::ledger::id::EntryId;
 use crate::ledger::kept_key::KeyOrigin;
@@ -92,6 +93,8 @@ pub struct Charged {
     pub run: Option<String>,
     /// The session of the app that it belongs to.
     pub session: Option<SessionHash>,
+    /// The leases of shared caps that it spends.
+    pub leases: Leases,
     /// An entry that may be billed, and repeats no other one's purchase.
     pub requests: u64,
     pub operation: Operation,
@@ -112,6 +115,7 @@ pub struct CapUsage {
     pub doubts: BTreeMap<u64, BTreeMap<Arc<str>, Standing>>,
     pub prices: BTreeMap<(Arc<str>, Operation), PriceHistory>,
     pub sessions: SessionSums,
+    pub leases: LeaseSums,
 }
 
 /// What a reader of usage gets.
@@ -349,6 +353,7 @@ impl Charged {
             app: Arc::clone(&labels.app),
             run: labels.run.clone(),
             session: labels.session().map(|session| session.hash),
+            leases: labels.leases.clone(),
             requests: 0,
             operation: labels.operation,
             at_ms: labels.started_ms,
@@ -389,6 +394,8 @@ impl CapUsage {
             self.sessions
                 .add(&charged.app, session, charged.at_ms, charge, requests);
         }
+        self.leases
+            .add(&charged.leases, charged.at_ms, charged.charge);
         if !charged.doubts.is_none() {
             let apps = self.doubts.entry(charged.quarter_ms()).or_default();
             let doubts = apps.entry(Arc::clone(&charged.app)).or_default();
@@ -406,6 +413,7 @@ impl CapUsage {
             self.quarters.pop_first();
         }
         self.sessions.prune();
+        self.leases.prune();
         while self.doubts.len() > QUARTERS_MAX {
             self.doubts.pop_first();
         }

@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::error::LedgerError;
 use crate::ledger::fold::charge::Charge;
+use crate::ledger::fold::leases::{LeaseSum, LeaseSums};
 use crate::ledger::fold::sessions::{SessionAt, SessionSum, SessionSums};
 use crate::ledger::fold::usage::{CapUsage, PriceHistory};
 use crate::ledger::journal::state_dir::Directory;
+use crate::ledger::leases::LeaseId;
 use crate::ledger::marks::SessionHash;
 use crate::ledger::record::{sealed, unsealed};
 use crate::ledger::shared_text;
@@ -34,6 +36,8 @@ pub struct UsageFile {
     pub usage: CapUsage,
     /// It lacks what sessions came to: an older bursar wrote it.
     lacks_sessions: bool,
+    /// The same of leases.
+    lacks_leases: bool,
 }
 
 /// What every format has.
@@ -54,6 +58,8 @@ struct UsageLine {
     prices: Vec<PriceRow>,
     /// An older bursar passes over them, and writes a file without them.
     sessions: Option<Vec<SessionRow>>,
+    /// The same.
+    leases: Option<Vec<LeaseRow>>,
 }
 
 /// One row as it is spelled in the file.
@@ -89,6 +95,13 @@ struct SessionRow {
     session: Option<SessionHash>,
     charge: Charge,
     requests: u64,
+    last_day: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct LeaseRow {
+    lease: LeaseId,
+    charge: Charge,
     last_day: u64,
 }
 
@@ -170,10 +183,18 @@ impl UsageFile {
         for row in body.sessions.into_iter().flatten() {
             row.add_to(&mut usage.sessions);
         }
+        let lacks_leases = body.leases.is_none();
+        for row in body.leases.into_iter().flatten() {
+            let (charge, last_day) = (row.charge, row.last_day);
+            usage
+                .leases
+                .add_sum(row.lease, LeaseSum { charge, last_day });
+        }
         Self {
             last_seq: body.last_seq,
             usage,
             lacks_sessions,
+            lacks_leases,
         }
     }
 
@@ -184,6 +205,17 @@ impl UsageFile {
     ) -> Result<Self, LedgerError> {
         if self.lacks_sessions {
             self.usage.sessions = read(self.last_seq)?;
+        }
+        Ok(self)
+    }
+
+    /// The same of leases.
+    pub fn with_leases(
+        mut self,
+        read: impl FnOnce(u64) -> Result<LeaseSums, LedgerError>,
+    ) -> Result<Self, LedgerError> {
+        if self.lacks_leases {
+            self.usage.leases = read(self.last_seq)?;
         }
         Ok(self)
     }
@@ -217,6 +249,11 @@ impl UsageFile {
                 operation: *operation,
                 prices: prices.clone(),
             });
+        let leases = usage.leases.iter().map(|(lease, sum)| LeaseRow {
+            lease,
+            charge: sum.charge,
+            last_day: sum.last_day,
+        });
         let body = UsageLine {
             format: FORMAT,
             ledger: ledger.to_owned(),
@@ -225,6 +262,7 @@ impl UsageFile {
             doubts: doubts.collect(),
             prices: prices.collect(),
             sessions: Some(SessionRow::list(&usage.sessions)),
+            leases: Some(leases.collect()),
         };
         let failed = |error: serde_json::Error| LedgerError::io(state.path(), error);
         state.replace(NAME, &sealed(START, &body).map_err(failed)?)

@@ -12,9 +12,11 @@ use memchr::memmem::Finder;
 use crate::ledger::entry::Labels;
 use crate::ledger::error::LedgerError;
 use crate::ledger::fold::charge::Charge;
+use crate::ledger::fold::leases::LeaseSums;
 use crate::ledger::fold::sessions::SessionSums;
 use crate::ledger::fold::usage::{CapUsage, Charged, KEPT_MS, quarter_of};
 use crate::ledger::id::EntryId;
+use crate::ledger::index::usage_file::UsageFile;
 use crate::ledger::journal::reader::{JournalReader, LinePosition};
 use crate::ledger::kept_key::KeyOrigin;
 use crate::ledger::record::{Line, Record};
@@ -26,7 +28,7 @@ pub fn read(state_dir: &Path, now_ms: u64) -> Result<CapUsage, LedgerError> {
     let (mut usage, open) = fold(state_dir, now_ms)?;
     for (labels, bytes) in open.into_values() {
         let came = usage.raised(&labels, bytes);
-        let session = labels.session();
+        let (session, leases) = (labels.session(), labels.leases.clone());
         let (app, started_ms) = (labels.app.clone(), labels.started_ms);
         let apps = usage.quarters.entry(quarter_of(labels.started_ms));
         let charge = apps.or_default().entry(labels.app).or_default();
@@ -42,38 +44,71 @@ pub fn read(state_dir: &Path, now_ms: u64) -> Result<CapUsage, LedgerError> {
         if let Some(session) = session {
             usage.sessions.add(&app, session.hash, started_ms, held, 1);
         }
+        usage.leases.add(&leases, started_ms, held);
     }
     usage.prune();
     Ok(usage)
 }
 
+/// A file of usage with what an older bursar did not write into it.
+pub(crate) fn completed(
+    kept: UsageFile,
+    state_dir: &Path,
+    now_ms: u64,
+) -> Result<UsageFile, LedgerError> {
+    kept.with_sessions(|last_seq| read_sessions(state_dir, now_ms, last_seq))?
+        .with_leases(|last_seq| read_leases(state_dir, now_ms, last_seq))
+}
+
 /// What sessions came to up to a record, where a file of usage says nothing of them: an older bursar wrote it. Reads
 /// the lines that name a session.
-pub(crate) fn read_sessions(
+fn read_sessions(state_dir: &Path, now_ms: u64, last_seq: u64) -> Result<SessionSums, LedgerError> {
+    let mut sessions = SessionSums::default();
+    let naming = r#""session":{"hash":"#;
+    read_naming(state_dir, now_ms, last_seq, naming, &mut |charged| {
+        if let Some(session) = charged.session {
+            let (app, at_ms) = (&charged.app, charged.at_ms);
+            sessions.add(app, session, at_ms, charged.charge, charged.requests);
+        }
+    })?;
+    sessions.prune();
+    Ok(sessions)
+}
+
+/// The same of leases.
+fn read_leases(state_dir: &Path, now_ms: u64, last_seq: u64) -> Result<LeaseSums, LedgerError> {
+    let mut leases = LeaseSums::default();
+    let naming = r#""leases":["#;
+    read_naming(state_dir, now_ms, last_seq, naming, &mut |charged| {
+        leases.add(&charged.leases, charged.at_ms, charged.charge);
+    })?;
+    leases.prune();
+    Ok(leases)
+}
+
+/// Hands out what the lines up to a record charge that hold a text.
+fn read_naming(
     state_dir: &Path,
     now_ms: u64,
     last_seq: u64,
-) -> Result<SessionSums, LedgerError> {
+    naming: &str,
+    visit: &mut dyn FnMut(&Charged),
+) -> Result<(), LedgerError> {
     let reader = JournalReader::open(state_dir)?;
     let first = reader.first_since(Some(now_ms.saturating_sub(KEPT_MS)));
-    let finder = [Finder::new(r#""session":{"hash":"#)];
-    let mut sessions = SessionSums::default();
+    let finder = [Finder::new(naming)];
     for segment in first..reader.segments.len() {
         reader.holding(segment, 0, &finder, &mut |line| {
             let Some(Line::Record { seq, record }) = Line::decode(line) else {
                 return;
             };
             let charged = Charged::of(&record, 0).filter(|_| seq <= last_seq);
-            if let Some((charged, session)) =
-                charged.and_then(|charged| charged.session.map(|session| (charged, session)))
-            {
-                let (app, at_ms) = (&charged.app, charged.at_ms);
-                sessions.add(app, session, at_ms, charged.charge, charged.requests);
+            if let Some(charged) = charged {
+                visit(&charged);
             }
         })?;
     }
-    sessions.prune();
-    Ok(sessions)
+    Ok(())
 }
 
 /// What [`read`] reads without the entries that have no end: for a start, which writes one.

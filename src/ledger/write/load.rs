@@ -27,7 +27,7 @@ use crate::ledger::journal::segments::{Segment, segments};
 use crate::ledger::journal::state_dir::{Directory, Identity};
 use crate::ledger::kept_key::EPOCH_MS;
 use crate::ledger::options::LedgerOptions;
-use crate::ledger::read::usage::{read_ended, read_sessions};
+use crate::ledger::read::usage::{completed, read_ended};
 use crate::ledger::record::{Position, Record};
 use crate::ledger::upkeep::compact::clear;
 use crate::ledger::upkeep::indexing::IndexUpkeep;
@@ -152,7 +152,7 @@ pub fn load(
     if kept_seq < compacted_seq || options.rebuild.is_some() {
         kept = UsageFile::default();
     }
-    kept = kept.with_sessions(|last_seq| read_sessions(state.path(), now_ms, last_seq))?;
+    kept = completed(kept, state.path(), now_ms)?;
     if options.rebuild.is_some() && !opened.is_new {
         opened = Opened::anew(opened.index, state, &directory, mark.unwrap_or(0), now_ms);
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::caps::{CapView, CapsView};
+use crate::caps::{CapView, CapsView, SharedCapView};
 use crate::config::ALL_APPS;
 use crate::telemetry::exposition::{Exposition, MetricType, MsAsSeconds};
 
@@ -17,6 +17,44 @@ struct CapFamily {
     help: &'static str,
     value: fn(&CapView) -> String,
 }
+
+/// One family for what is leased of the caps that many machines share.
+struct LeaseFamily {
+    kind: MetricType,
+    name: &'static str,
+    help: &'static str,
+    /// `None`: nothing is known of it.
+    value: fn(&SharedCapView) -> Option<String>,
+}
+
+const LEASE_FAMILIES: [LeaseFamily; 4] = [
+    LeaseFamily {
+        kind: MetricType::Gauge,
+        name: "bursar_fleet_lease_usd",
+        help: "What this machine may spend of a shared cap in the window of now, in USD. Absent, as all of these: [fleet] \
+               shared_caps names none.",
+        value: |cap| Some(cap.leased.to_usd()),
+    },
+    LeaseFamily {
+        kind: MetricType::Gauge,
+        name: "bursar_fleet_lease_open_usd",
+        help: "What of it is neither billed nor held nor reserved for requests under way, in USD.",
+        value: |cap| Some(cap.open.to_usd()),
+    },
+    LeaseFamily {
+        kind: MetricType::Gauge,
+        name: "bursar_fleet_lease_left_seconds",
+        help: "Seconds until it ends. Absent while nothing is leased.",
+        value: |cap| cap.ends_in_ms.map(|ms| MsAsSeconds(ms).to_string()),
+    },
+    LeaseFamily {
+        kind: MetricType::Counter,
+        name: "bursar_fleet_lease_refusals_total",
+        help: "Requests that were refused because nothing of the shared cap was left here, or because the fleet's database \
+               could not be asked for more.",
+        value: |cap| Some(cap.refusals.to_string()),
+    },
+];
 
 const FAMILIES: [CapFamily; 6] = [
     CapFamily {
@@ -75,6 +113,14 @@ pub fn write(text: &mut Exposition, view: &CapsView) {
         let mut of_all = text.family(family.kind, family.of_all, &help);
         for cap in view.caps.iter().filter(|cap| cap.scope == ALL_APPS) {
             of_all.sample(&[("period", cap.period.as_str())], (family.value)(cap));
+        }
+    }
+    for family in &LEASE_FAMILIES {
+        let mut of_cap = text.family(family.kind, family.name, family.help);
+        for cap in &view.shared {
+            if let Some(value) = (family.value)(cap) {
+                of_cap.sample(&[("cap", cap.cap.as_str())], value);
+            }
         }
     }
     let mut family = text.family(

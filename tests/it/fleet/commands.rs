@@ -18,19 +18,19 @@ use crate::support::wire::request;
 use crate::support::{Sandbox, chat, within};
 
 /// A person with a login of a role, and a file with its URL.
-struct Person {
+pub(super) struct Person {
     folder: TempDir,
 }
 
 /// What a command came to.
 pub(super) struct Done {
-    pub(super) code: Option<i32>,
-    pub(super) out: String,
-    pub(super) err: String,
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
 }
 
 impl Person {
-    fn new(postgres: &Postgres, role: &str) -> Self {
+    pub fn new(postgres: &Postgres, role: &str) -> Self {
         let folder = tempfile::tempdir().expect("a directory");
         private_file(&folder.path().join("url"), &postgres.url(role, DATABASE));
         std::fs::write(folder.path().join("empty.toml"), "").expect("a file");
@@ -43,13 +43,13 @@ impl Person {
     }
 
     /// With the file of the URL.
-    async fn gives(&self, arguments: &[&str]) -> Done {
+    pub async fn gives(&self, arguments: &[&str]) -> Done {
         let (url, config) = (self.path("url"), self.path("empty.toml"));
         let file = ["--url-file", &url, "--config", &config];
         given(&[arguments, &file].concat(), "").await
     }
 
-    async fn document(&self, arguments: &[&str]) -> Value {
+    pub async fn document(&self, arguments: &[&str]) -> Value {
         let done = self.gives(&[arguments, &["--json"]].concat()).await;
         assert_eq!(done.code, Some(0), "{}", done.err);
         serde_json::from_str(&done.out).expect("a document")

@@ -154,3 +154,31 @@ async fn a_database_restored_from_a_backup_is_given_what_it_forgot() {
     assert_eq!((shipped.lines, shipped.forked), (4, false));
     assert_eq!(summed(&postgres), (3, 15));
 }
+
+/// What has one ledger's name and secret makes names without end, were it not for a bound.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_thousand_copies_a_day_take_names_of_their_own() {
+    let postgres = fleet();
+    let origin = pricing(5).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
+    buy(&bursar, "1").await;
+    let clone = Bursar::on(copied(&bursar.state_dir()), &origin.url()).await;
+    buy(&bursar, "2").await;
+    ship(&database, &mut shipping).await;
+    buy(&clone, "3").await;
+    // Copies of copies count, too.
+    let others = "INSERT INTO bursar_fleet.ledgers (id, secret_sha256, host_label, bursar, copy_of, copied_up_to, family)
+        SELECT gen_random_uuid(), sha256('x'), 'h', 'b', id, 0, family FROM bursar_fleet.ledgers, generate_series(1, 1000)";
+    postgres.sql(super::DATABASE, others);
+    let mut cloned = joined(&database, &clone.state_dir(), 2).await;
+    let refused = cloned.visit(&database, 0).await.expect_err("one too many");
+    assert!(refused.to_string().contains("1000 copies"), "{refused}");
+    assert_eq!(summed(&postgres), (2, 10));
+    let later = "UPDATE bursar_fleet.ledgers SET joined = now() - interval '25 hours'";
+    postgres.sql(super::DATABASE, later);
+    assert!(ship(&database, &mut cloned).await.forked);
+    assert_eq!(summed(&postgres), (3, 15));
+}

@@ -19,12 +19,17 @@ pub(super) struct Member {
 
 impl Member {
     pub(super) async fn start(upstream: &str, postgres: &Postgres, number: u8) -> Self {
+        Self::with(upstream, postgres, number, "").await
+    }
+
+    /// With more lines in `[fleet]`.
+    pub(super) async fn with(upstream: &str, postgres: &Postgres, number: u8, lines: &str) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let url = format!("{}\n{CODE}{number}\n", postgres.url("node", DATABASE));
         let file = directory.path().join("url");
         private_file(&file, &url);
         let config = format!(
-            "[fleet]\nurl_file = {:?}\nhost_label = \"host-{number}\"\nship_interval_s = 1\n",
+            "[fleet]\nurl_file = {:?}\nhost_label = \"host-{number}\"\nship_interval_s = 1\n{lines}",
             file.to_str().expect("UTF-8")
         );
         std::fs::write(directory.path().join("config.toml"), config).expect("a file");
@@ -66,6 +71,14 @@ impl Member {
 
     pub(super) fn config(&self) -> PathBuf {
         self.directory.path().join("config.toml")
+    }
+
+    /// As a power cut ends it.
+    pub(super) async fn dies(&mut self) {
+        if let Some(mut daemon) = self.daemon.take() {
+            daemon.signal(Signal::KILL);
+            daemon.ended().await;
+        }
     }
 
     pub(super) async fn stop(&mut self) {
@@ -118,9 +131,7 @@ async fn three_machines_sum_to_the_services_books_over_kill_outage_and_restart()
             .buy(&format!("machine {at}, without a database"))
             .await;
     }
-    let mut killed = members[0].daemon.take().expect("it runs");
-    killed.signal(Signal::KILL);
-    killed.ended().await;
+    members[0].dies().await;
     members[0].begin().await;
     members[0].buy("after the kill").await;
     postgres.begin();

@@ -2,7 +2,7 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use bursar::fleet::schema;
@@ -106,6 +106,38 @@ impl Postgres {
                      CREATE ROLE reader LOGIN IN ROLE bursar_reader;
                  END IF;
              END $$",
+        );
+    }
+
+    /// Everything that is in a database, in a file.
+    pub fn backup(&self, database: &str) -> PathBuf {
+        let file = self.directory.path().join("backup");
+        self.client("pg_dump", &["-F", "custom", "-d", database], &["-f"], &file);
+        file
+    }
+
+    /// Puts what a backup has in place of a database, whoever is connected.
+    pub fn restore(&self, database: &str, backup: &Path) {
+        let drop = format!("DROP DATABASE {database} WITH (FORCE)");
+        self.sql("postgres", &drop);
+        self.sql("postgres", &format!("CREATE DATABASE {database}"));
+        let arguments = ["--exit-on-error", "-d", database];
+        self.client("pg_restore", &arguments, &[], backup);
+    }
+
+    fn client(&self, program: &str, arguments: &[&str], before: &[&str], file: &Path) {
+        let ended = Command::new(self.programs.join(program))
+            .args(["-U", "admin", "-h"])
+            .arg(self.data())
+            .args(arguments)
+            .args(before)
+            .arg(file)
+            .output()
+            .expect("it runs");
+        assert!(
+            ended.status.success(),
+            "{program}: {}",
+            String::from_utf8_lossy(&ended.stderr)
         );
     }
 

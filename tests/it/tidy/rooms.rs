@@ -45,7 +45,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
         "src/caps",
         &[
             &["window"],
-            &["orders"],
+            &["leases", "orders"],
             &["rules"],
             &["refused", "view"],
             &["engine"],
@@ -68,10 +68,17 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
         "src/fleet",
         &[
             &[
-                "address", "chain", "identity", "orders", "schema", "shipped",
+                "address",
+                "chain",
+                "identity",
+                "lease_file",
+                "orders",
+                "schema",
+                "shipped",
             ],
             &["database", "marks"],
-            &["operator", "ship"],
+            &["leases", "operator", "ship"],
+            &["carry", "shared"],
             &["worker"],
         ],
     ),
@@ -210,7 +217,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
         "src/ledger",
         &[
             &["fingerprint", "id", "options", "shared_text"],
-            &["error", "kept_key", "marks"],
+            &["error", "kept_key", "leases", "marks"],
             &["entry"],
             &["delivery", "sums"],
             &["tallies"],
@@ -239,7 +246,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
         "src/ledger/fold",
         &[
             &["state", "effect", "charge"],
-            &["sessions"],
+            &["leases", "sessions"],
             &["totals", "keys", "quarters", "undelivered", "usage"],
             &["books"],
         ],

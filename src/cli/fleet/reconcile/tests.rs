@@ -43,6 +43,7 @@ fn what_can_make_the_difference_is_named_and_else_it_is_not_explained() {
             copy_of: None,
             is_revoked: false,
             is_gone: false,
+            is_awaited: false,
         };
         let figure = ServiceFigure {
             source: "typed".to_owned(),

@@ -18,6 +18,8 @@ use crate::ledger::{Ledger, LedgerOptions, compact};
 use crate::protocol::receipt::Receipt;
 use crate::protocol::{Escalated, Lane, Reported};
 
+mod leases;
+
 struct Bench {
     folder: tempfile::TempDir,
     clock: ManualClock,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::*;
-use crate::caps::{CapView, CapsView, FrozenView, Period};
+use crate::caps::{CapView, CapsView, FrozenView, Period, SharedCapView};
 use crate::config::ALL_APPS;
 use crate::generated::{cell, must_be};
 
@@ -51,6 +51,10 @@ const LABELS: [(&str, &str); 25] = [
     (
         "lane",
         "the surface of the service: `inference`, `agent`, `control`",
+    ),
+    (
+        "cap",
+        "a cap that many machines share, by its name in the fleet",
     ),
     ("operation", "what the request asks for, such as `chat`"),
     ("stream", "whether the answer is a stream"),
@@ -279,8 +283,29 @@ fn everything() -> String {
         by: "test".to_owned(),
         fleet: false,
     };
+    let shared = SharedCapView {
+        cap: "team".to_owned(),
+        period: None,
+        time_zone: None,
+        limit: None,
+        charged: None,
+        since_ms: None,
+        resets_at_ms: None,
+        state: "leased".to_owned(),
+        leased: MicroUsd::new(1),
+        spent: MicroUsdSum::default(),
+        held: MicroUsdSum::default(),
+        reserved: MicroUsdSum::default(),
+        under_way: 0,
+        open: MicroUsdSum::default(),
+        ends_in_ms: Some(1),
+        ahead: MicroUsdSum::default(),
+        dearest: None,
+        refusals: 0,
+    };
     let view = CapsView {
         caps: vec![cap("agent"), cap(ALL_APPS)],
+        shared: vec![shared],
         frozen: vec![frozen],
         ..CapsView::default()
     };

@@ -1,0 +1,164 @@
+//! Daemons below a cap that they share: it stops all of them, and what one of them holds outlasts its database.
+
+use std::time::Duration;
+
+use super::fleet;
+use super::holder::{cap, capped};
+use super::serving::Member;
+use super::{DATABASE, price, pricing};
+use crate::support::daemon::command;
+use crate::support::postgres::Postgres;
+use crate::support::{Answer, Sandbox, eventually, within};
+
+const SHARED: &str = "shared_caps = [\"team\"]\n";
+
+fn sum(postgres: &Postgres, of: &str) -> u64 {
+    let sql = format!("SELECT coalesce(sum({of}), 0) FROM bursar_fleet.leases");
+    postgres.sql(DATABASE, &sql).parse().expect("a sum")
+}
+
+/// Whether a request was served, or why it was not.
+async fn outcome(member: &Member, prompt: &str) -> Result<(), String> {
+    let answer: Answer = member.ask(prompt).await;
+    let code = answer.code().map(str::to_owned);
+    match (answer.status, code) {
+        (200, None) => Ok(()),
+        (402 | 429, Some(code)) => Err(code),
+        _ => panic!("{}: {}", answer.status, answer.text()),
+    }
+}
+
+/// Buys until a request is refused for this reason, and answers how many were served.
+async fn buy_until(member: &Member, wanted: &str) -> u64 {
+    let mut served = 0;
+    for number in 0..200 {
+        match outcome(member, &format!("until it ends, {number}")).await {
+            Ok(()) => served += 1,
+            Err(code) if code == wanted => return served,
+            Err(code) => assert_eq!(code, "cap_busy", "after {served}"),
+        }
+    }
+    panic!("{served} were served");
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_shared_cap_stops_every_machine_and_is_exceeded_by_one_request_of_each_at_most() {
+    let limit = 3_000;
+    let postgres = capped(limit);
+    let sandbox = Sandbox::start().await;
+    let mut members = Vec::new();
+    for number in 1..4 {
+        members.push(Member::with(&sandbox.url(), &postgres, number, SHARED).await);
+    }
+    let round = std::sync::atomic::AtomicU64::new(0);
+    within(
+        Duration::from_secs(90),
+        "every machine to be stopped",
+        || async {
+            let number = round.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let mut stopped = 0;
+            for (at, member) in members.iter().enumerate() {
+                match outcome(member, &format!("machine {at}, {number}")).await {
+                    Err(code) if code == "cap_reached" => stopped += 1,
+                    Ok(()) => {}
+                    // Another one holds what is left, or was asked at the same moment.
+                    Err(code) => assert_eq!(code, "cap_busy"),
+                }
+            }
+            (stopped == members.len()).then_some(())
+        },
+    )
+    .await;
+    let debits = sandbox.debits().await;
+    let amounts = debits
+        .iter()
+        .filter_map(|debit| debit["amount_micro_usd"].as_u64());
+    let dearest = amounts.max().expect("purchases");
+    let spent = sandbox.debited().await;
+    let bound = limit + 3 * dearest;
+    assert!(
+        (limit..=bound).contains(&spent),
+        "{spent} of {limit}, at most {bound}"
+    );
+    assert_eq!(sum(&postgres, "granted - given_back"), limit);
+
+    // Each line is counted on its lease, and a higher limit lets them go on.
+    for member in &mut members {
+        member.stop().await;
+    }
+    assert_eq!(sum(&postgres, "billed"), spent);
+    cap(&postgres, 1_000_000);
+    let mut again = members.remove(0);
+    again.begin().await;
+    again.buy("below a higher limit").await;
+    again.stop().await;
+    assert_eq!(sum(&postgres, "open"), 0, "a stop gives back what is open");
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_machine_without_its_database_spends_what_it_holds_also_after_a_kill_and_then_nothing() {
+    let postgres = capped(1_000_000);
+    let origin = pricing(50).await;
+    price(&origin, 50, 60);
+    let mut member = Member::with(&origin.url(), &postgres, 1, SHARED).await;
+    for prompt in ["the first, of no known price", "the second"] {
+        member.buy(prompt).await;
+    }
+    let held = sum(&postgres, "granted - given_back");
+    assert!((150..1_200).contains(&held), "a slice: {held}");
+    postgres.end();
+    member.buy("nobody waits for the database").await;
+    member.dies().await;
+    member.begin().await;
+    let served = 3 + buy_until(&member, "fleet_cap_unreachable").await;
+    assert_eq!(
+        served,
+        held.div_ceil(50),
+        "what was leased, and one request that began below it"
+    );
+    let bursar = member.state_dir();
+    let caps = command(&["caps", "--state-dir", bursar.to_str().expect("UTF-8")])
+        .output()
+        .await
+        .expect("it runs");
+    let shown = String::from_utf8_lossy(&caps.stdout).into_owned();
+    assert!(
+        shown.contains("team") && shown.contains("cannot be reached"),
+        "{shown}"
+    );
+    let page = member.daemon().admin_page("/metrics").await.text();
+    for line in [
+        format!("bursar_fleet_lease_usd{{cap=\"team\"}} 0.{held:06}"),
+        "bursar_fleet_lease_open_usd{cap=\"team\"} 0.000000".to_owned(),
+    ] {
+        assert!(page.contains(&line), "{line} is not in\n{page}");
+    }
+
+    postgres.begin();
+    eventually("more to be leased", || async {
+        outcome(&member, "the database is back").await.ok()
+    })
+    .await;
+    member.stop().await;
+    assert_eq!(sum(&postgres, "open"), 0, "what is not needed is others'");
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_cap_that_the_fleet_does_not_have_lets_nothing_through() {
+    let postgres = fleet();
+    let origin = pricing(50).await;
+    let mut member = Member::with(&origin.url(), &postgres, 1, SHARED).await;
+    assert_eq!(buy_until(&member, "fleet_cap_unreachable").await, 0);
+    let refused = member.ask("once more").await;
+    assert!(refused.text().contains("no cap team"), "{}", refused.text());
+    cap(&postgres, 10_000);
+    eventually("the cap to be heard", || async {
+        outcome(&member, "there is one now").await.ok()
+    })
+    .await;
+    member.stop().await;
+    assert!(origin.received().len() < 5);
+}
