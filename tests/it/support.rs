@@ -6,6 +6,7 @@
 pub mod bursar;
 pub mod daemon;
 pub mod origin;
+pub mod pgbouncer;
 pub mod postgres;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub mod rig;

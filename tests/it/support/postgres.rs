@@ -8,17 +8,17 @@ use std::process::{Command, Output, Stdio};
 use bursar::fleet::schema;
 use tempfile::TempDir;
 
-/// Where Debian's packages, and this project's set-up, put the programs.
-const PLACES: [&str; 2] = [
-    "/usr/lib/postgresql",
-    concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/.cache/tools/postgresql/usr/lib/postgresql"
-    ),
-];
+/// Where this project's set-up puts the programs (`scripts/setup-postgresql.sh`).
+pub(super) const PLACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/tools/postgresql");
+
+/// Where Debian's packages put them.
+const SYSTEM_PLACE: &str = "/usr/lib/postgresql";
 
 /// The user that a server runs as where this process is root, which the server refuses.
 const NOBODY: &str = "65534";
+
+/// The server's own, of its socket.
+const PORT: u16 = 5432;
 
 /// A running server. Dropping it ends it.
 pub struct Postgres {
@@ -93,6 +93,17 @@ impl Postgres {
         );
     }
 
+    /// What its processes have used of the processor, those that ended too.
+    pub fn processor_s(&self) -> f64 {
+        let pid = std::fs::read_to_string(self.data().join("postmaster.pid")).expect("it runs");
+        let pid = pid.lines().next().expect("a number").to_owned();
+        let children = processes().filter(|process| process.parent == pid);
+        let ended = process(&pid).map_or(0, |server| server.ended_children_ticks);
+        let own = process(&pid).map_or(0, |server| server.ticks);
+        let ticks: u64 = children.map(|child| child.ticks).sum::<u64>() + own + ended;
+        seconds(ticks)
+    }
+
     /// A fleet's database, with a login for each role.
     pub fn fleet(&self, database: &str) {
         self.sql("postgres", &format!("CREATE DATABASE {database}"));
@@ -120,13 +131,18 @@ impl Postgres {
     pub fn restore(&self, database: &str, backup: &Path) {
         let drop = format!("DROP DATABASE {database} WITH (FORCE)");
         self.sql("postgres", &drop);
+        self.restore_new(database, backup, &[]);
+    }
+
+    /// Puts what a backup has in a new database.
+    pub fn restore_new(&self, database: &str, backup: &Path, more: &[&str]) {
         self.sql("postgres", &format!("CREATE DATABASE {database}"));
         let arguments = ["--exit-on-error", "-d", database];
-        self.client("pg_restore", &arguments, &[], backup);
+        self.client("pg_restore", &arguments, more, backup);
     }
 
     fn client(&self, program: &str, arguments: &[&str], before: &[&str], file: &Path) {
-        let ended = Command::new(self.programs.join(program))
+        let ended = program_at(&self.programs.join(program))
             .args(["-U", "admin", "-h"])
             .arg(self.data())
             .args(arguments)
@@ -159,9 +175,20 @@ impl Postgres {
     }
 
     pub fn try_sql(&self, role: &str, database: &str, statements: &str) -> Output {
+        self.try_sql_at((&self.data(), PORT), role, database, statements)
+    }
+
+    /// By a socket in another place.
+    pub(super) fn try_sql_at(
+        &self,
+        (socket, port): (&Path, u16),
+        role: &str,
+        database: &str,
+        statements: &str,
+    ) -> Output {
         let file = self.directory.path().join("statements.sql");
         std::fs::write(&file, statements).expect("a file");
-        Command::new(self.programs.join("psql"))
+        program_at(&self.programs.join("psql"))
             .args([
                 "-X",
                 "-q",
@@ -173,33 +200,26 @@ impl Postgres {
                 role,
                 "-d",
                 database,
+                "-p",
+                &port.to_string(),
                 "-h",
             ])
-            .arg(self.data())
+            .arg(socket)
             .arg("-f")
             .arg(&file)
             .output()
             .expect("psql")
     }
 
-    fn data(&self) -> PathBuf {
+    /// Its socket is in there, too.
+    pub(super) fn data(&self) -> PathBuf {
         self.directory.path().join("data")
     }
 
     fn run(&self, program: &str, arguments: &[&str]) {
         let program = self.programs.join(program);
-        let mut command = match is_root() {
-            true => {
-                let mut command = Command::new("setpriv");
-                let ids = ["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"];
-                command.args(ids).arg(&program);
-                command
-            }
-            false => Command::new(&program),
-        };
-        let ended = command
+        let ended = server_program(&program)
             .args(arguments)
-            .env("LC_ALL", "C")
             .current_dir(self.directory.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -218,23 +238,102 @@ impl Drop for Postgres {
     }
 }
 
-fn is_root() -> bool {
+/// A process of this machine, as `/proc` has it.
+struct Process {
+    parent: String,
+    /// Of the processor.
+    ticks: u64,
+    ended_children_ticks: u64,
+}
+
+fn processes() -> impl Iterator<Item = Process> {
+    let folders = std::fs::read_dir("/proc").expect("it is there");
+    folders.filter_map(|folder| process(folder.ok()?.file_name().to_str()?))
+}
+
+fn process(pid: &str) -> Option<Process> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before it may hold anything.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    Some(Process {
+        parent: (*fields.get(1)?).to_owned(),
+        ticks: ticks(11)? + ticks(12)?,
+        ended_children_ticks: ticks(13)? + ticks(14)?,
+    })
+}
+
+/// Linux counts a hundred to programs, whatever it does itself.
+fn seconds(ticks: u64) -> f64 {
+    u32::try_from(ticks).map_or(f64::MAX, f64::from) / 100.0
+}
+
+/// What a process has used of the processor.
+pub(super) fn processor_s(pid: u32) -> f64 {
+    seconds(process(&pid.to_string()).map_or(0, |process| process.ticks))
+}
+
+pub(super) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The newest version that is there.
+/// A program with the libraries that were set up beside it.
+fn program_at(path: &Path) -> Command {
+    let mut command = Command::new(path);
+    equip(&mut command, path);
+    command
+}
+
+/// A program as the user that servers run as.
+pub(super) fn server_program(path: &Path) -> Command {
+    let mut command = match is_root() {
+        true => {
+            let mut command = Command::new("setpriv");
+            let ids = ["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"];
+            command.args(ids).arg(path);
+            command
+        }
+        false => Command::new(path),
+    };
+    equip(&mut command, path);
+    command
+}
+
+fn equip(command: &mut Command, path: &Path) {
+    command.env("LC_ALL", "C");
+    if path.starts_with(PLACE) {
+        command.env("LD_LIBRARY_PATH", Path::new(PLACE).join("libraries"));
+    }
+}
+
+/// Where the programs of the newest version that is there are; else where the `PATH` has them.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the PATH is where another distribution has PostgreSQL"
+)]
 fn programs() -> PathBuf {
-    let versions = PLACES
-        .iter()
+    let set_up = Path::new(PLACE).join("usr/lib/postgresql");
+    let versions = [Path::new(SYSTEM_PLACE), &set_up]
+        .into_iter()
         .filter_map(|place| std::fs::read_dir(place).ok());
     let mut found: Vec<PathBuf> = versions
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path().join("bin")))
-        .filter(|bin| bin.join("initdb").exists())
+        .filter(|bin| has_server(bin))
         .collect();
     found.sort();
-    let newest = found.pop();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let newest = found
+        .pop()
+        .or_else(|| std::env::split_paths(&path).find(|bin| has_server(bin)));
     newest.unwrap_or_else(|| {
-        panic!("PostgreSQL is missing: make test sets it up, or install Debian's postgresql")
+        panic!("PostgreSQL is missing: scripts/setup-postgresql.sh, or install Debian's postgresql")
     })
+}
+
+fn has_server(bin: &Path) -> bool {
+    ["initdb", "postgres", "psql"]
+        .iter()
+        .all(|program| bin.join(program).exists())
 }
