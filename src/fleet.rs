@@ -8,8 +8,8 @@
 //! no answer, and no name of a person leaves the machine ([`shipped`] lists what does). Without `[fleet]` nothing
 //! here runs.
 //!
-//! Lowest first: `address` `chain` `identity` `lease_file` `orders` `schema` `shipped` < `database` `marks` < `leases`
-//! `operator` `ship` < `carry` `shared` < `worker`.
+//! Lowest first: `address` `chain` `identity` `lease_file` `orders` `schema` `shipped` < `database` `listen` `marks` <
+//! `leases` `operator` `ship` < `carry` `shared` < `worker`.
 
 mod address;
 mod carry;
@@ -18,6 +18,7 @@ mod database;
 mod identity;
 mod lease_file;
 mod leases;
+mod listen;
 mod marks;
 mod operator;
 mod orders;

@@ -221,6 +221,40 @@ CREATE TABLE IF NOT EXISTS lines (
     key_value text
 ) PARTITION BY RANGE (received);
 
+-- What stays of a month of lines that was detached (`detach_month`). Of the lines the last one of each batch, with which
+-- ledgers are compared, and each loss.
+CREATE TABLE IF NOT EXISTS kept_lines (
+    ledger uuid NOT NULL,
+    seq bigint NOT NULL,
+    last_seq bigint NOT NULL,
+    received timestamptz NOT NULL,
+    chain bytea NOT NULL,
+    why text,
+    PRIMARY KEY (ledger, last_seq)
+);
+
+-- The sums, by quarters of an hour: every time zone's hours begin with one.
+CREATE TABLE IF NOT EXISTS kept_changes (
+    month date NOT NULL,
+    ledger uuid NOT NULL,
+    started timestamptz,
+    app text,
+    lane text,
+    operation text,
+    served_by text,
+    state text,
+    requests numeric NOT NULL,
+    billed_micro_usd numeric NOT NULL
+);
+CREATE INDEX IF NOT EXISTS kept_changes_started ON kept_changes (started);
+
+-- And the keys that had an amount on several ledgers.
+CREATE TABLE IF NOT EXISTS kept_anomalies (
+    key_value text PRIMARY KEY,
+    ledgers bigint NOT NULL,
+    counted_twice_micro_usd numeric NOT NULL
+);
+
 CREATE OR REPLACE FUNCTION month_partition(month date) RETURNS void
 LANGUAGE plpgsql SET search_path = bursar_fleet, pg_temp AS $$
 DECLARE
@@ -281,8 +315,13 @@ DECLARE
     v_parent ledgers;
 BEGIN
     LOOP
-        SELECT l.last_seq, l.chain INTO seq, chain FROM lines l
-            WHERE l.ledger = v_ledger AND l.last_seq <= v_seq ORDER BY l.last_seq DESC LIMIT 1;
+        SELECT found.last_seq, found.chain INTO seq, chain FROM (
+            (SELECT l.last_seq, l.chain FROM lines l
+                WHERE l.ledger = v_ledger AND l.last_seq <= v_seq ORDER BY l.last_seq DESC LIMIT 1)
+            UNION ALL
+            (SELECT k.last_seq, k.chain FROM kept_lines k
+                WHERE k.ledger = v_ledger AND k.last_seq <= v_seq ORDER BY k.last_seq DESC LIMIT 1)) AS found
+            ORDER BY found.last_seq DESC LIMIT 1;
         EXIT WHEN FOUND;
         SELECT * INTO v_parent FROM ledgers WHERE id = v_ledger;
         EXIT WHEN v_parent.copy_of IS NULL;
@@ -646,6 +685,26 @@ BEGIN
 END
 $$;
 
+-- From here on this session is sent a notification when an order changes. It carries nothing and everybody may send
+-- one: it only means "say hello". `p_session` is the parameter bursar.session that the caller put into the start of its
+-- session. A pooler that gives each transaction another session cannot have it; there nothing is left behind, and
+-- nothing is missed either, for a bursar says hello every half a minute anyway.
+-- 'listening'; 'pooled': this is not the session that was begun; 'full': half of the server's places are taken, and
+-- the others are for those who ship.
+CREATE OR REPLACE FUNCTION listen_here(p_session text) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+BEGIN
+    IF p_session IS NULL OR p_session IS DISTINCT FROM current_setting('bursar.session', true) THEN
+        RETURN 'pooled';
+    ELSIF (SELECT count(*) FROM pg_stat_activity WHERE datid IS NOT NULL) * 2
+        > current_setting('max_connections')::integer THEN
+        RETURN 'full';
+    END IF;
+    LISTEN bursar_fleet;
+    RETURN 'listening';
+END
+$$;
+
 -- The ledger stops shipping for good. What it shipped stays counted.
 CREATE OR REPLACE FUNCTION leave(p_ledger uuid, p_secret bytea) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
@@ -909,21 +968,39 @@ BEGIN
 END
 $$;
 
+-- Calls those who listen. Every role may fill the server's queue of notifications; an order must not fail for that.
+CREATE OR REPLACE FUNCTION call_listeners() RETURNS void
+LANGUAGE plpgsql SET search_path = bursar_fleet, pg_temp AS $$
+BEGIN
+    IF pg_notification_queue_usage() < 0.5 THEN
+        PERFORM pg_notify('bursar_fleet', '');
+    END IF;
+END
+$$;
+
 -- Stops an app, or all ('') of them, on every machine. What is frozen already stays so since when it was: false.
 CREATE OR REPLACE FUNCTION order_freeze(p_app text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+DECLARE
+    is_new boolean;
 BEGIN
     INSERT INTO freezes (app, ordered_by) VALUES (p_app, session_user) ON CONFLICT (app) DO NOTHING;
-    RETURN FOUND;
+    is_new := FOUND;
+    PERFORM call_listeners();
+    RETURN is_new;
 END
 $$;
 
 -- Ends it. False: it was not frozen here.
 CREATE OR REPLACE FUNCTION order_thaw(p_app text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+DECLARE
+    was_there boolean;
 BEGIN
     DELETE FROM freezes WHERE app = p_app;
-    RETURN FOUND;
+    was_there := FOUND;
+    PERFORM call_listeners();
+    RETURN was_there;
 END
 $$;
 
@@ -935,6 +1012,7 @@ DECLARE
     v_old caps;
 BEGIN
     SELECT * INTO v_old FROM caps c WHERE c.name = p_cap FOR UPDATE;
+    PERFORM call_listeners();
     IF p_limit_micro_usd IS NULL THEN
         DELETE FROM caps c WHERE c.name = p_cap;
         RETURN CASE WHEN FOUND THEN 'removed' ELSE 'none' END;
@@ -961,6 +1039,7 @@ BEGIN
     ELSIF NOT EXISTS (SELECT FROM caps c WHERE c.name = p_cap) THEN
         RETURN 'no_cap';
     END IF;
+    PERFORM call_listeners();
     INSERT INTO shares VALUES (p_ledger, p_cap, p_largest_micro_usd, p_ahead_windows, p_ahead_micro_usd)
         ON CONFLICT (ledger, cap) DO UPDATE SET largest_micro_usd = excluded.largest_micro_usd,
             ahead_windows = excluded.ahead_windows, ahead_micro_usd = excluded.ahead_micro_usd;
@@ -974,6 +1053,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
 DECLARE
     v_was boolean := is_paused();
 BEGIN
+    PERFORM call_listeners();
     UPDATE about SET paused_since = NULL WHERE paused_since IS NOT NULL;
     RETURN v_was;
 END
@@ -993,34 +1073,46 @@ CREATE OR REPLACE VIEW pause AS
 CREATE OR REPLACE VIEW fleet AS
     SELECT id AS ledger, host_label AS host, joined, heard, bursar, copy_of, copied_up_to, mark_seq,
         greatest(journal_seq - mark_seq, 0) AS lines_behind, clock_ahead_ms, revoked, gone,
-        (SELECT count(*) FROM lines WHERE ledger = id AND kind = 'lost') AS losses,
+        (SELECT count(*) FROM lines WHERE ledger = id AND kind = 'lost')
+            + (SELECT count(*) FROM kept_lines WHERE ledger = id AND why IS NOT NULL) AS losses,
         -- Whose leases are waited for, as the database was restored.
         (SELECT a.paused_since > clock_timestamp() - interval '24 hours' AND greeted < a.epoch
             AND heard >= a.awaited_since AND revoked IS NULL AND gone IS NULL FROM about a) IS TRUE AS is_awaited
     FROM ledgers;
 
--- A row for each change of a sum: what it adds to which state. Evidence moves an entry from one to the other.
-CREATE OR REPLACE VIEW changes AS
-    SELECT l.host_label AS host, lines.ledger, started, app, lane, operation, served_by, state, requests,
-        billed_micro_usd
-    FROM lines JOIN ledgers l ON l.id = lines.ledger
+-- What each line changes of the sums. Evidence moves an entry from one state to the other.
+CREATE OR REPLACE VIEW line_changes AS
+    SELECT received, ledger, started, app, lane, operation, served_by, state, requests, billed_micro_usd
+    FROM lines
     WHERE kind IN ('outcome', 'crashed', 'withdrawn', 'rollup')
     UNION ALL
-    SELECT l.host_label, lines.ledger, started, app, lane, operation, served_by, moved.state, moved.requests,
-        moved.billed
-    FROM lines JOIN ledgers l ON l.id = lines.ledger
+    SELECT received, ledger, started, app, lane, operation, served_by, moved.state, moved.requests, moved.billed
+    FROM lines
         CROSS JOIN LATERAL (VALUES (was, -1::bigint, 0::numeric), ('reconciled', 1, billed_micro_usd))
             AS moved (state, requests, billed)
     WHERE kind = 'reconciled';
 
+-- A row for each change of a sum: what it adds to which state. Of detached months a row for each quarter of an hour.
+CREATE OR REPLACE VIEW changes AS
+    SELECT l.host_label AS host, c.ledger, c.started, c.app, c.lane, c.operation, c.served_by, c.state, c.requests,
+        c.billed_micro_usd
+    FROM (SELECT ledger, started, app, lane, operation, served_by, state, requests, billed_micro_usd FROM line_changes
+        UNION ALL
+        SELECT ledger, started, app, lane, operation, served_by, state, requests::bigint, billed_micro_usd
+        FROM kept_changes) AS c JOIN ledgers l ON l.id = c.ledger;
+
 -- A minted key with an amount on two ledgers: the service billed it once.
 CREATE OR REPLACE VIEW anomalies AS
-    SELECT key_value, count(DISTINCT ledger) AS ledgers, sum(billed_micro_usd) - max(billed_micro_usd)
-        AS counted_twice_micro_usd
-    FROM lines
-    WHERE key_value IS NOT NULL AND billed_micro_usd > 0
-    GROUP BY key_value
-    HAVING count(DISTINCT ledger) > 1;
+    SELECT key_value, max(ledgers) AS ledgers, max(counted_twice_micro_usd) AS counted_twice_micro_usd
+    FROM (SELECT key_value, count(DISTINCT ledger) AS ledgers,
+            sum(billed_micro_usd) - max(billed_micro_usd) AS counted_twice_micro_usd
+        FROM lines
+        WHERE key_value IS NOT NULL AND billed_micro_usd > 0
+        GROUP BY key_value
+        HAVING count(DISTINCT ledger) > 1
+        UNION ALL
+        SELECT key_value, ledgers, counted_twice_micro_usd FROM kept_anomalies) AS found
+    GROUP BY key_value;
 
 CREATE OR REPLACE VIEW orders AS SELECT app, since, ordered_by FROM freezes;
 
@@ -1059,6 +1151,49 @@ CREATE OR REPLACE VIEW largest_shares AS
     SELECT s.cap, g.host_label AS host, s.ledger, s.largest_micro_usd, s.ahead_windows, s.ahead_micro_usd
     FROM shares s JOIN ledgers g ON g.id = s.ledger;
 
+-- ----------------------------------------------------------------------------------------------- old months
+
+-- Takes a month of lines out of `lines`, after what stays of it was stored; the sums are what they were. The table
+-- lines_YYYY_MM is left for the administrator to dump and drop. Answers how many lines it has, or NULL: there is no such
+-- month in `lines`. A ledger that was copied before such a month's end is compared by batches there: at most one
+-- of them counts twice.
+CREATE OR REPLACE FUNCTION detach_month(p_month date) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+DECLARE
+    v_month date := date_trunc('month', p_month::timestamp)::date;
+    v_since timestamptz := v_month::timestamp AT TIME ZONE 'UTC';
+    v_until timestamptz := (v_month + interval '1 month') AT TIME ZONE 'UTC';
+    v_name text := 'lines_' || to_char(v_month, 'YYYY_MM');
+    v_lines bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock(4702394921427289930);
+    IF v_until > clock_timestamp() - interval '35 days' THEN
+        RAISE EXCEPTION 'the month % did not end 35 days ago: its lines may be asked for one by one',
+            to_char(v_month, 'YYYY-MM') USING ERRCODE = 'BF011';
+    ELSIF NOT EXISTS (SELECT FROM pg_inherits WHERE inhparent = 'lines'::regclass AND inhrelid = to_regclass(v_name)) THEN
+        RETURN NULL;
+    END IF;
+    v_lines := (SELECT count(*) FROM lines WHERE received >= v_since AND received < v_until);
+    INSERT INTO kept_lines (ledger, seq, last_seq, received, chain, why)
+        SELECT ledger, seq, last_seq, received, chain, why FROM (
+            SELECT *, row_number() OVER (PARTITION BY ledger, received ORDER BY last_seq DESC) AS from_end
+            FROM lines WHERE received >= v_since AND received < v_until) AS l
+        WHERE from_end = 1 OR why IS NOT NULL;
+    INSERT INTO kept_changes
+        SELECT v_month, ledger, date_bin('15 minutes', started, '2000-01-01 00:00Z'), app, lane, operation, served_by,
+            state, sum(requests), sum(billed_micro_usd)
+        FROM line_changes WHERE received >= v_since AND received < v_until
+        GROUP BY 2, 3, 4, 5, 6, 7, 8;
+    INSERT INTO kept_anomalies AS k
+        SELECT a.key_value, a.ledgers, a.counted_twice_micro_usd FROM anomalies a
+        WHERE a.key_value IN (SELECT l.key_value FROM lines l WHERE l.received >= v_since AND l.received < v_until)
+        ON CONFLICT (key_value) DO UPDATE SET ledgers = excluded.ledgers,
+            counted_twice_micro_usd = excluded.counted_twice_micro_usd;
+    EXECUTE format('ALTER TABLE lines DETACH PARTITION %I', v_name);
+    RETURN v_lines;
+END
+$$;
+
 INSERT INTO about (version) VALUES (2) ON CONFLICT (one) DO UPDATE SET version = excluded.version;
 
 -- ------------------------------------------------------------------------------------------------- rights
@@ -1067,9 +1202,10 @@ REVOKE ALL ON ALL TABLES IN SCHEMA bursar_fleet FROM PUBLIC, bursar_node, bursar
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA bursar_fleet FROM PUBLIC, bursar_node, bursar_operator, bursar_reader;
 GRANT USAGE ON SCHEMA bursar_fleet TO bursar_node, bursar_operator, bursar_reader;
 GRANT EXECUTE ON FUNCTION greet TO bursar_node, bursar_operator, bursar_reader;
-GRANT EXECUTE ON FUNCTION is_open, enrol, hello, chain_at, ship, fork, leave, hold, lease, give_back TO bursar_node;
-GRANT EXECUTE ON FUNCTION invite, revoke_ledger, order_freeze, order_thaw, order_cap, order_share, resume
-    TO bursar_operator;
+GRANT EXECUTE ON FUNCTION is_open, enrol, hello, chain_at, ship, fork, leave, hold, lease, give_back, listen_here
+    TO bursar_node;
+GRANT EXECUTE ON FUNCTION invite, revoke_ledger, order_freeze, order_thaw, order_cap, order_share, resume,
+    detach_month TO bursar_operator;
 GRANT SELECT ON fleet, changes, anomalies, orders, pause, caps_now, leases_now, over, largest_shares
     TO bursar_reader, bursar_operator;
 -- `caps_now` stands on it.

@@ -68,7 +68,7 @@ pub enum Trouble {
     Ledger(#[from] LedgerError),
     #[error(
         "the fleet has this ledger up to line {0}, which was compacted here: its database was restored from an older \
-         backup than [fleet] resend_days. See docs/fleet.md, \"A restored database\""
+         backup than [fleet] resend_days. See docs/runbook.md, \"A restored database\""
     )]
     NeedsCompacted(u64),
     #[error("this ledger is in no fleet; a code below the URL lets it in (docs/fleet.md)")]

@@ -20,6 +20,7 @@ use super::carry::Carrier;
 use super::database::{Fleet, FleetError};
 use super::identity::FleetIdentity;
 use super::lease_file::{KeptLeases, Machine};
+use super::listen::{Hints, share};
 use super::orders::FleetOrders;
 use super::ship::{Hearing, Shipped, Shipping, Trouble};
 use crate::calendar;
@@ -58,6 +59,8 @@ pub struct Worker {
     holder: Mutex<Option<Uuid>>,
     /// One visit at a time.
     visiting: tokio::sync::Mutex<()>,
+    /// That orders changed.
+    hints: Hints,
 }
 
 /// What a visit is for.
@@ -95,6 +98,7 @@ impl Worker {
             machine: Machine::this(),
             holder: Mutex::new(None),
             visiting: tokio::sync::Mutex::new(()),
+            hints: Hints::new(),
         };
         metrics.fleet.show(&worker.reported.lock());
         Some(Arc::new(worker))
@@ -132,7 +136,15 @@ impl Worker {
     }
 
     /// Until `stop`; then what is left is shipped within the time that there is.
-    pub async fn run(self: Arc<Self>, caps: Arc<Caps>, mut stop: watch::Receiver<bool>) {
+    pub async fn run(self: Arc<Self>, caps: Arc<Caps>, stop: watch::Receiver<bool>) {
+        let address = || async { self.address().await.ok().map(|(address, _)| address) };
+        tokio::select! {
+            () = self.visits(&caps, stop) => {}
+            () = self.hints.listen(address) => {}
+        }
+    }
+
+    async fn visits(&self, caps: &Caps, mut stop: watch::Receiver<bool>) {
         let mut shipping = None;
         let mut next_ship = Instant::now();
         let pause = self.table.interval.min(HELLO_PAUSE);
@@ -144,8 +156,8 @@ impl Worker {
                 (false, true) => Errand::Hello,
                 (false, false) => Errand::Lease,
             };
-            let obey = |orders: &FleetOrders| self.obey(&caps, orders);
-            let is_heard = self.visit(&mut shipping, errand, &caps, &obey).await;
+            let obey = |orders: &FleetOrders| self.obey(caps, orders);
+            let is_heard = self.visit(&mut shipping, errand, caps, &obey).await;
             let now = Instant::now();
             if errand != Errand::Lease {
                 next_hello = now + spread(pause);
@@ -163,6 +175,7 @@ impl Worker {
             tokio::select! {
                 () = sleep_until(next_hello) => {}
                 () = lease_wanted => {}
+                () = self.hints.next() => next_hello = Instant::now(),
                 _ = stop.wait_for(|stop| *stop) => {}
             }
         }
@@ -277,6 +290,7 @@ impl Worker {
                 tokio::select! {
                     shipped = &mut visit => break shipped?,
                     () = sleep(HELLO_PAUSE) => self.hear(&hearing, &fleet, obey).await?,
+                    () = self.hints.next() => self.hear(&hearing, &fleet, obey).await?,
                     () = caps.lease_wanted(), if errand == Errand::Ship => {
                         if let Some(carrier) = &carrier {
                             carrier.carry(&fleet, caps, Round::Ask).await?;
@@ -305,6 +319,37 @@ impl Worker {
         caps: &Caps,
         obey: &(dyn Fn(&FleetOrders) + Sync),
     ) -> Result<Fleet, Trouble> {
+        let (address, code) = self.address().await?;
+        let fleet = Fleet::connect(&address).await?;
+        let shipping = match shipping {
+            Some(shipping) => shipping,
+            none => none.insert(self.opened(code.is_some())?),
+        };
+        if errand != Errand::Lease {
+            let heard = self.hear(&shipping.hearing(), &fleet, obey).await;
+            match (heard, code) {
+                (Err(Trouble::Fleet(FleetError::Unknown)), Some(code)) => {
+                    shipping.enrol(&fleet, &code).await?;
+                    tracing::info!(ledger = %shipping.identity().ledger, "this ledger is in the fleet");
+                    self.hear(&shipping.hearing(), &fleet, obey).await?;
+                }
+                (heard, _) => heard?,
+            }
+            caps.present_leases();
+        }
+        if !self.table.shared_caps.is_empty() && errand != Errand::Leave {
+            // What is leased is the ledger's, and a copy of it has to know that it is one.
+            shipping.agree(&fleet, self.clock.wall_ms()).await?;
+            self.is_holder(shipping.identity().ledger, caps)?;
+            if let Some(carrier) = self.carrier(shipping) {
+                carrier.carry(&fleet, caps, Round::Ask).await?;
+            }
+        }
+        Ok(fleet)
+    }
+
+    /// Where the database is, and the code that lets this ledger in.
+    async fn address(&self) -> Result<(Address, Option<String>), Trouble> {
         let table = &self.table;
         let refuse = |why: String| Trouble::UrlFile {
             path: self.url_file.clone(),
@@ -316,32 +361,7 @@ impl Worker {
         let file = read.map_err(|error| refuse(error.to_string()))?;
         let address = Address::parse(&file.url, table.insecure, table.ca_file.clone())
             .map_err(|error| refuse(error.to_string()))?;
-        let fleet = Fleet::connect(&address).await?;
-        let shipping = match shipping {
-            Some(shipping) => shipping,
-            none => none.insert(self.opened(file.code.is_some())?),
-        };
-        if errand != Errand::Lease {
-            let heard = self.hear(&shipping.hearing(), &fleet, obey).await;
-            match (heard, file.code) {
-                (Err(Trouble::Fleet(FleetError::Unknown)), Some(code)) => {
-                    shipping.enrol(&fleet, &code).await?;
-                    tracing::info!(ledger = %shipping.identity().ledger, "this ledger is in the fleet");
-                    self.hear(&shipping.hearing(), &fleet, obey).await?;
-                }
-                (heard, _) => heard?,
-            }
-            caps.present_leases();
-        }
-        if !table.shared_caps.is_empty() && errand != Errand::Leave {
-            // What is leased is the ledger's, and a copy of it has to know that it is one.
-            shipping.agree(&fleet, self.clock.wall_ms()).await?;
-            self.is_holder(shipping.identity().ledger, caps)?;
-            if let Some(carrier) = self.carrier(shipping) {
-                carrier.carry(&fleet, caps, Round::Ask).await?;
-            }
-        }
-        Ok(fleet)
+        Ok((address, file.code))
     }
 
     fn carrier(&self, shipping: &Shipping) -> Option<Carrier> {
@@ -391,9 +411,5 @@ impl Worker {
 
 /// A tenth more or less, so that many that started together do not come together.
 fn spread(pause: Duration) -> Duration {
-    let mut bits = [0; 1];
-    // Without randomness they come together.
-    getrandom::fill(&mut bits).ok();
-    let share = SHORTEST + f64::from(bits[0]) / 255.0 * 0.2;
-    pause.mul_f64(share)
+    pause.mul_f64(SHORTEST + share() * 0.2)
 }

@@ -3,10 +3,15 @@
 
 mod commands;
 mod copies;
+mod demo;
 mod files;
+mod hints;
 mod holder;
 mod leases;
 mod likeness;
+mod load;
+mod months;
+mod pooled;
 mod restored;
 mod rights;
 mod serving;
@@ -44,8 +49,11 @@ fn fleet() -> Postgres {
 }
 
 async fn connect(postgres: &Postgres) -> Fleet {
-    let url = postgres.url("node", DATABASE);
-    let address = Address::parse(&url, false, None).expect("an address");
+    connect_to(&postgres.url("node", DATABASE)).await
+}
+
+async fn connect_to(url: &str) -> Fleet {
+    let address = Address::parse(url, false, None).expect("an address");
     Fleet::connect(&address).await.expect("the database")
 }
 
@@ -69,6 +77,17 @@ async fn pricing(billed: u64) -> Origin {
     origin
 }
 
+/// The same without an end.
+async fn pricing_always(billed: u64) -> Origin {
+    let headers = [("X-Service-Billed", &*billed.to_string())];
+    Origin::always(Step::Answer(origin::json(
+        200,
+        &headers,
+        r#"{"choices":[]}"#,
+    )))
+    .await
+}
+
 fn price(origin: &Origin, billed: u64, times: usize) {
     for _ in 0..times {
         let headers = [("X-Service-Billed", &*billed.to_string())];
@@ -80,9 +99,11 @@ fn price(origin: &Origin, billed: u64, times: usize) {
     }
 }
 
-/// Waits until no connection to the fleet's database is left.
+/// Waits until nobody asks the fleet's database anything. Those who only listen stay.
 async fn left_alone(postgres: &Postgres) {
-    let others = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{DATABASE}'");
+    let others = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = '{DATABASE}' AND application_name <> 'bursar listening'"
+    );
     eventually("the connections to end", || async {
         (postgres.sql("postgres", &others) == "0").then_some(())
     })

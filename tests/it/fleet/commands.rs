@@ -31,8 +31,12 @@ pub(super) struct Done {
 
 impl Person {
     pub fn new(postgres: &Postgres, role: &str) -> Self {
+        Self::with(&postgres.url(role, DATABASE))
+    }
+
+    pub fn with(url: &str) -> Self {
         let folder = tempfile::tempdir().expect("a directory");
-        private_file(&folder.path().join("url"), &postgres.url(role, DATABASE));
+        private_file(&folder.path().join("url"), url);
         std::fs::write(folder.path().join("empty.toml"), "").expect("a file");
         Self { folder }
     }
@@ -163,8 +167,12 @@ async fn a_freeze_of_the_fleet_stops_every_machine_and_holds_while_the_database_
     one.buy("after").await;
 }
 
-async fn is_frozen(member: &Member, wanted: bool) {
-    within(Duration::from_secs(60), "the order", || async {
+pub(super) async fn is_frozen(member: &Member, wanted: bool) {
+    is_frozen_within(Duration::from_secs(60), member, wanted).await;
+}
+
+pub(super) async fn is_frozen_within(patience: Duration, member: &Member, wanted: bool) {
+    within(patience, "the order", || async {
         let page = member.daemon().admin_page("/metrics").await;
         let line = format!("bursar_total_frozen {}\n", u8::from(wanted));
         page.text().contains(&line).then_some(())

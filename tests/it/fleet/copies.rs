@@ -155,6 +155,36 @@ async fn a_database_restored_from_a_backup_is_given_what_it_forgot() {
     assert_eq!(summed(&postgres), (3, 15));
 }
 
+/// As docs/runbook.md has it.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_database_that_moved_has_all_lines_and_takes_the_next_ones() {
+    let postgres = fleet();
+    let origin = pricing(5).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let old = connect(&postgres).await;
+    let mut shipping = joined(&old, &bursar.state_dir(), 1).await;
+    buy(&bursar, "1").await;
+    ship(&old, &mut shipping).await;
+    drop(old);
+
+    let dump = postgres.backup(super::DATABASE);
+    postgres.restore_new("moved", &dump, &["--no-acl"]);
+    postgres.sql("moved", bursar::fleet::schema::SQL);
+
+    let new = super::connect_to(&postgres.url("node", "moved")).await;
+    buy(&bursar, "2").await;
+    let shipped = ship(&new, &mut shipping).await;
+    assert_eq!((shipped.lines, shipped.forked), (2, false));
+    let sums = "SELECT sum(requests), sum(billed_micro_usd) FROM bursar_fleet.changes";
+    assert_eq!(postgres.sql("moved", sums), "2|10");
+    assert_eq!(summed(&postgres), (1, 5), "the old one is as it was");
+    let read = postgres.try_sql("reader", "moved", "TABLE bursar_fleet.fleet");
+    assert!(read.status.success());
+    let forbidden = postgres.try_sql("node", "moved", "TABLE bursar_fleet.fleet");
+    assert!(!forbidden.status.success());
+}
+
 /// What has one ledger's name and secret makes names without end, were it not for a bound.
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]

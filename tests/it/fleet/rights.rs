@@ -6,7 +6,7 @@ use super::{DATABASE, connect, fleet, joined};
 const OTHER: &str = "00000000-0000-4000-8000-000000000001";
 
 /// Statements that a bursar's role must not get through with.
-const FORBIDDEN: [&str; 76] = [
+const FORBIDDEN: [&str; 82] = [
     "SELECT * FROM bursar_fleet.lines",
     "SELECT * FROM bursar_fleet.ledgers",
     "SELECT * FROM bursar_fleet.invites",
@@ -56,6 +56,12 @@ const FORBIDDEN: [&str; 76] = [
     "DELETE FROM bursar_fleet.freezes",
     "SELECT bursar_fleet.order_freeze('')",
     "SELECT bursar_fleet.order_thaw('')",
+    "SELECT * FROM bursar_fleet.kept_changes",
+    "DELETE FROM bursar_fleet.kept_lines",
+    "SELECT * FROM bursar_fleet.line_changes",
+    "INSERT INTO bursar_fleet.kept_anomalies VALUES ('key', 2, 1)",
+    "SELECT bursar_fleet.detach_month('2020-01-01')",
+    "SELECT bursar_fleet.call_listeners()",
     "SELECT * FROM bursar_fleet.caps",
     "SELECT * FROM bursar_fleet.shares",
     "SELECT * FROM bursar_fleet.leases",

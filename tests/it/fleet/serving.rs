@@ -24,12 +24,18 @@ impl Member {
 
     /// With more lines in `[fleet]`.
     pub(super) async fn with(upstream: &str, postgres: &Postgres, number: u8, lines: &str) -> Self {
+        let lines = format!("ship_interval_s = 1\n{lines}");
+        Self::at(upstream, &postgres.url("node", DATABASE), number, &lines).await
+    }
+
+    /// By an address of the database's, with the lines of `[fleet]` that may be otherwise.
+    pub(super) async fn at(upstream: &str, url: &str, number: u8, lines: &str) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let url = format!("{}\n{CODE}{number}\n", postgres.url("node", DATABASE));
+        let url = format!("{url}\n{CODE}{number}\n");
         let file = directory.path().join("url");
         private_file(&file, &url);
         let config = format!(
-            "[fleet]\nurl_file = {:?}\nhost_label = \"host-{number}\"\nship_interval_s = 1\n{lines}",
+            "[fleet]\nurl_file = {:?}\nhost_label = \"host-{number}\"\n{lines}",
             file.to_str().expect("UTF-8")
         );
         std::fs::write(directory.path().join("config.toml"), config).expect("a file");

@@ -76,7 +76,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
                 "schema",
                 "shipped",
             ],
-            &["database", "marks"],
+            &["database", "listen", "marks"],
             &["leases", "operator", "ship"],
             &["carry", "shared"],
             &["worker"],

@@ -1,0 +1,140 @@
+//! Old months: their lines leave the table, and no sum changes.
+
+use super::{
+    DATABASE, Shipping, buy, connect, copied, fleet, joined, price, pricing, ship, state_in,
+};
+use crate::support::Bursar;
+use crate::support::postgres::Postgres;
+
+/// All that a reader sees, in hours.
+const SEEN: [&str; 3] = [
+    "SELECT host, ledger, date_trunc('hour', started), app, lane, operation, served_by, state, sum(requests), \
+     sum(billed_micro_usd) FROM bursar_fleet.changes GROUP BY 1, 2, 3, 4, 5, 6, 7, 8 \
+     HAVING sum(requests) <> 0 OR sum(billed_micro_usd) <> 0 ORDER BY 1, 2, 3, 4, 5, 6, 7, 8",
+    "SELECT * FROM bursar_fleet.anomalies ORDER BY key_value",
+    "SELECT ledger, mark_seq, losses, lines_behind FROM bursar_fleet.fleet ORDER BY ledger",
+];
+
+fn seen(postgres: &Postgres) -> Vec<String> {
+    let asked = SEEN.iter().map(|sql| postgres.sql(DATABASE, sql));
+    asked.collect()
+}
+
+/// All lines are of January 2025 from now on, batch by batch.
+fn age(postgres: &Postgres) {
+    postgres.sql(
+        DATABASE,
+        "SELECT bursar_fleet.month_partition('2025-01-01');
+         UPDATE bursar_fleet.lines SET received = timestamptz '2025-01-15 12:00Z' + (received - now())",
+    );
+}
+
+fn detached(postgres: &Postgres, month: &str) -> String {
+    let sql = format!("SELECT bursar_fleet.detach_month('{month}')");
+    let done = postgres.try_sql("operator", DATABASE, &sql);
+    let said = match done.status.success() {
+        true => done.stdout,
+        false => done.stderr,
+    };
+    String::from_utf8_lossy(&said).trim().to_owned()
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_month_that_is_detached_leaves_every_sum_loss_and_anomaly_as_it_was() {
+    let postgres = fleet();
+    let origin = pricing(11).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    for prompt in ["a", "b", "c"] {
+        buy(&bursar, prompt).await;
+    }
+    let path = bursar.state_dir().join("journal/00000001.jsonl");
+    let journal = std::fs::read_to_string(&path).expect("a journal");
+    let kept: String = journal
+        .split_inclusive('\n')
+        .filter(|line| !line.starts_with("{\"seq\":3,") && !line.starts_with("{\"seq\":4,"))
+        .collect();
+    std::fs::write(&path, kept).expect("it is written");
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
+    ship(&database, &mut shipping).await;
+    // A second ledger with the same keys: what both have was billed once.
+    let folder = tempfile::tempdir().expect("a directory");
+    let other = state_in(&folder);
+    std::fs::copy(&path, other.join("journal/00000001.jsonl")).expect("it is copied");
+    let mut second = joined(&database, &other, 2).await;
+    ship(&database, &mut second).await;
+    let late = format!(
+        "UPDATE bursar_fleet.lines SET kind = 'reconciled', was = 'in_doubt' WHERE ledger = '{}' AND seq = 6",
+        second.identity().ledger
+    );
+    postgres.sql(DATABASE, &late);
+    age(&postgres);
+    let before = seen(&postgres);
+    assert!(!before[1].is_empty(), "the test would show nothing");
+
+    assert_eq!(detached(&postgres, "2025-01-20"), "10");
+
+    assert_eq!(seen(&postgres), before);
+    let left = "SELECT (SELECT count(*) FROM bursar_fleet.lines), (SELECT count(*) FROM bursar_fleet.lines_2025_01)";
+    assert_eq!(postgres.sql(DATABASE, left), "0|10");
+    assert_eq!(
+        detached(&postgres, "2025-01-20"),
+        "",
+        "it is not there any more"
+    );
+    // The administrator drops it, and the schema is set up again.
+    postgres.sql(DATABASE, "DROP TABLE bursar_fleet.lines_2025_01");
+    postgres.sql(DATABASE, bursar::fleet::schema::SQL);
+    assert_eq!(seen(&postgres), before);
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_ledger_goes_on_behind_a_detached_month_and_a_copy_of_it_finds_what_they_share() {
+    let postgres = fleet();
+    let origin = pricing(5).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
+    for prompt in ["1", "2"] {
+        buy(&bursar, prompt).await;
+        ship(&database, &mut shipping).await;
+    }
+    let backup = copied(&bursar.state_dir());
+    price(&origin, 5, 8);
+    buy(&bursar, "3").await;
+    ship(&database, &mut shipping).await;
+    age(&postgres);
+    assert_eq!(detached(&postgres, "2025-01-01"), "6");
+
+    buy(&bursar, "4").await;
+    let shipped = ship(&database, &mut shipping).await;
+    assert_eq!((shipped.lines, shipped.forked), (2, false));
+    let clone = Bursar::on(backup, &origin.url()).await;
+    buy(&clone, "the copy's").await;
+    let mut cloned: Shipping = joined(&database, &clone.state_dir(), 2).await;
+    let shipped = ship(&database, &mut cloned).await;
+    assert!(shipped.forked);
+    assert_eq!(super::summed(&postgres), (5, 25), "4, and the copy's one");
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_month_whose_lines_may_still_be_asked_for_is_not_detached() {
+    let postgres = fleet();
+    let origin = pricing(5).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    buy(&bursar, "1").await;
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
+    ship(&database, &mut shipping).await;
+    let month = postgres.sql(DATABASE, "SELECT now()::date");
+    let refused = detached(&postgres, &month);
+    assert!(refused.contains("did not end 35 days ago"), "{refused}");
+    assert_eq!(detached(&postgres, "2020-05-05"), "", "there is none");
+    assert_eq!(
+        postgres.sql(DATABASE, "SELECT count(*) FROM bursar_fleet.lines"),
+        "2"
+    );
+}
