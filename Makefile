@@ -11,13 +11,16 @@ install uninstall install-user uninstall-user: export TARGET := $(TARGET)
 export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build release lint fmt docs tidy-report test test-all torture faults defences fuzz bench bench-quick bench-compare bench-baseline bench-ledger soak install uninstall install-user uninstall-user deb tarball container test-clients test-package test-release test-page clean-tools
+.PHONY: help demo demo-fleet build release lint fmt docs tidy-report test test-all torture faults defences fuzz bench bench-quick bench-compare bench-baseline bench-ledger bench-fleet soak install uninstall install-user uninstall-user deb tarball container test-clients test-package test-release test-page clean-tools
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## build, then show bursar at work on its sandbox (ARGS=--once to stop after the story)
 	@scripts/demo.sh $(ARGS)
+
+demo-fleet: ## build, then show three machines with one account and one cap: killed, offline, copied, and the books
+	@scripts/demo-fleet.sh
 
 build: ## build with the dev profile
 	@scripts/setup-native.sh
@@ -92,6 +95,11 @@ soak: ## 30 minutes at 500 requests a second: what grows, and what it costs at t
 bench-ledger: ## time, memory and room of a long ledger (ENTRIES=10000000)
 	@scripts/setup-native.sh
 	cargo bench --workspace --locked --bench ledger -- $(or $(ENTRIES),1000000)
+
+bench-fleet: ## 200 bursars at one PostgreSQL for ten minutes, directly and by pgbouncer: what a visit and a line cost (MINUTES=1 for less)
+	@scripts/setup-native.sh
+	@scripts/setup-postgresql.sh
+	BURSAR_FLEET_MINUTES=$(or $(MINUTES),10) cargo test --workspace --locked --test it fleet::load:: -- --ignored --nocapture --test-threads=1
 
 install: ## install what the package bursar holds (PREFIX, DESTDIR: scripts/install.sh); build with `make release` first
 	@scripts/install.sh install
