@@ -13,6 +13,8 @@ export BURSAR_BIN=${BURSAR_BIN:-$TARGET/debug/bursar}
 [ -x "$BURSAR_BIN" ] || die "no $BURSAR_BIN: run 'make build' first"
 
 scripts/setup-promtool.sh
+# Without PostgreSQL the fleet's panels are left out.
+scripts/setup-postgresql.sh || [ $? -ge 2 ]
 if have promtool && have prometheus; then
     run promtool check rules grafana/alerts.yml
     run promtool test rules grafana/alerts-tests.yml
