@@ -87,8 +87,8 @@ impl Stream {
         self.response("response.in_progress", response);
     }
 
-    /// A piece of the answer's text, a JSON string.
-    pub fn text_delta(&mut self, entry: &str, delta: &str) {
+    /// A piece of the answer's text, the inside of a JSON string.
+    pub fn text_delta(&mut self, entry: &str, piece: &str) {
         let id = format!("\"msg_{entry}\"");
         let item = Place {
             item_id: &id,
@@ -121,7 +121,8 @@ impl Stream {
                 &[("part", empty)],
             );
         }
-        let members = [("delta", delta), ("logprobs", "[]")];
+        let delta = format!("\"{piece}\"");
+        let members = [("delta", delta.as_str()), ("logprobs", "[]")];
         self.event("response.output_text.delta", Some(part), &members);
     }
 
@@ -321,7 +322,7 @@ fn pieces(escaped: &str) -> Vec<&str> {
 }
 
 /// Bytes of the first character or escape; of both escapes of a character beyond 16 bits.
-fn unit(bytes: &[u8]) -> usize {
+pub(super) fn unit(bytes: &[u8]) -> usize {
     match bytes {
         [
             b'\\',
