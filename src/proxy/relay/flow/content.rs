@@ -262,11 +262,6 @@ impl Content {
         }
     }
 
-    /// It is translated while it comes.
-    pub fn is_live(&self) -> bool {
-        matches!(self.form, ContentForm::Live { .. })
-    }
-
     /// What was held when the end mark came, with what it cost: in the chunk with `usage` that it begins with; behind one
     /// that was followed by others, in a chunk more that repeats its counts. `None`: there is no `usage` that could take
     /// that.
