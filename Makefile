@@ -11,7 +11,7 @@ install uninstall install-user uninstall-user: export TARGET := $(TARGET)
 export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build release lint fmt docs tidy-report test test-all torture faults defences fuzz bench bench-quick bench-compare bench-baseline bench-ledger soak install uninstall install-user uninstall-user deb tarball container test-clients test-package test-release test-page clean-tools
+.PHONY: help demo build release lint fmt docs tidy-report test test-all torture faults defences fuzz bench bench-quick bench-compare bench-baseline bench-ledger bench-translate soak install uninstall install-user uninstall-user deb tarball container test-clients test-package test-release test-page clean-tools
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,10 @@ soak: ## 30 minutes at 500 requests a second: what grows, and what it costs at t
 bench-ledger: ## time, memory and room of a long ledger (ENTRIES=10000000)
 	@scripts/setup-native.sh
 	cargo bench --workspace --locked --bench ledger -- $(or $(ENTRIES),1000000)
+
+bench-translate: ## CPU of a translated request and its answer, by size; fails above 1 ms for 100 KB
+	@scripts/setup-native.sh
+	cargo bench --workspace --locked --bench translate
 
 install: ## install what the package bursar holds (PREFIX, DESTDIR: scripts/install.sh); build with `make release` first
 	@scripts/install.sh install
