@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::json::{Object, Text, array};
 use crate::protocol::translate::Unrendered;
+use crate::protocol::translate::escaped::pieces;
 
 /// Bytes of a text in one delta, escapes included. A delta goes on to the end of its last character.
 const PIECE_BYTES: usize = 1024;
@@ -295,54 +296,12 @@ impl Stream {
         done: &[(&str, &str)],
     ) {
         let delta = format!("{kind}.delta");
-        for piece in pieces(text.escaped()) {
+        for piece in pieces(text.escaped(), PIECE_BYTES) {
             let piece = format!("\"{piece}\"");
             let members = [&[("delta", piece.as_str())], with].concat();
             self.event(&delta, Some(place), &members);
         }
         self.event(&format!("{kind}.done"), Some(place), done);
-    }
-}
-
-/// Divides the inside of a JSON string where neither a character nor an escape is cut.
-fn pieces(escaped: &str) -> Vec<&str> {
-    let bytes = escaped.as_bytes();
-    let mut pieces = Vec::with_capacity(bytes.len() / PIECE_BYTES + 1);
-    let (mut begin, mut at) = (0, 0);
-    while at < bytes.len() {
-        at += unit(bytes.get(at..).unwrap_or_default());
-        if at - begin >= PIECE_BYTES {
-            pieces.extend(escaped.get(begin..at));
-            begin = at;
-        }
-    }
-    let rest = escaped.get(begin..).filter(|rest| !rest.is_empty());
-    pieces.extend(rest);
-    pieces
-}
-
-/// Bytes of the first character or escape; of both escapes of a character beyond 16 bits.
-pub(super) fn unit(bytes: &[u8]) -> usize {
-    match bytes {
-        [
-            b'\\',
-            b'u',
-            b'd' | b'D',
-            b'8' | b'9' | b'a' | b'b' | b'A' | b'B',
-            _,
-            _,
-            b'\\',
-            b'u',
-            b'd' | b'D',
-            b'c'..=b'f' | b'C'..=b'F',
-            ..,
-        ] => 12,
-        [b'\\', b'u', ..] => 6,
-        [b'\\', ..] => 2,
-        [0xf0..=0xff, ..] => 4,
-        [0xe0..=0xef, ..] => 3,
-        [0xc0..=0xdf, ..] => 2,
-        _ => 1,
     }
 }
 

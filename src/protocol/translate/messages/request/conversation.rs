@@ -14,6 +14,7 @@ use super::super::tool_id;
 use super::calls::Calls;
 use super::content::{self, Content, Part, Texts};
 use super::tools::Tools;
+use crate::protocol::translate::escaped::unit_len;
 use crate::protocol::translate::{Dropped, Untranslatable};
 
 /// How the line begins that Claude Code puts before its system prompt. It names the program's version and a sum of the
@@ -80,7 +81,7 @@ pub fn system<'a>(
 fn without_attribution(text: &str) -> Option<&str> {
     let mut rest = text.strip_prefix(ATTRIBUTION)?;
     while !rest.is_empty() {
-        let (unit, after) = rest.split_at_checked(json::unit_len(rest))?;
+        let (unit, after) = rest.split_at_checked(unit_len(rest))?;
         rest = after;
         if unit == "\\n" {
             break;

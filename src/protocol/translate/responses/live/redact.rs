@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use super::super::events::unit;
+use crate::protocol::translate::escaped::unit_len;
 
 /// Strikes a secret out of the inside of a JSON string: what it is then, if that differs, and how many of the last
 /// bytes may be the secret's beginning, which stay as they are. The flag says that more comes behind them.
@@ -77,27 +77,26 @@ fn struck(text: Cow<'_, str>, clean: Option<Vec<u8>>) -> Cow<'_, str> {
 fn mended(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((first, behind)) = rest.split_at_checked(unit(rest.as_bytes())) {
-        out.push_str(match first {
+    while !rest.is_empty() {
+        let (unit, behind) = rest.split_at(unit_len(rest));
+        out.push_str(match unit {
             r"\*" => "**",
-            first => first,
+            unit => unit,
         });
         rest = behind;
     }
-    out.push_str(rest);
     out
 }
 
 /// Where the last character or escape ends that ends within `most` bytes.
 fn last_unit_end(text: &str, most: usize) -> usize {
-    let bytes = text.as_bytes();
     let mut end = 0;
     loop {
-        let next = end + unit(bytes.get(end..).unwrap_or_default());
-        if next > most {
+        let unit = unit_len(text.get(end..).unwrap_or_default());
+        if unit == 0 || end + unit > most {
             return end;
         }
-        end = next;
+        end += unit;
     }
 }
 
