@@ -16,8 +16,8 @@ use serde_json::value::RawValue;
 
 pub use self::redact::Redact;
 use self::redact::RedactedText;
-use super::answer;
 use super::events::Stream;
+use super::{answer, events};
 use super::json::{Object, Text, array};
 use super::turn::{Phase, Reply, Turn};
 use crate::money::MicroUsd;
@@ -298,7 +298,7 @@ impl Live {
         let completion = self.heard.completion();
         let document = answer::translate(&self.turn, completion.as_bytes(), facts)?;
         let text = std::str::from_utf8(&document).ok();
-        let given = text.and_then(|text| self.stream.rest(&Object::read(text)?, text));
+        let given = text.and_then(|text| self.stream.rest(&events::read(text)?, text));
         given.ok_or_else(|| answer::unrendered("it has no end"))?;
         Ok(document)
     }
