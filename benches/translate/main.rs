@@ -202,7 +202,9 @@ impl Row {
     }
 
     fn print(&self) {
-        let costs = self.costs.map(|cost| format!("{:.0}", cost.as_secs_f64() * 1e6));
+        let costs = self
+            .costs
+            .map(|cost| format!("{:.0}", cost.as_secs_f64() * 1e6));
         let [first, second, third] = costs;
         println!(
             "| {:<28} | {first:>11} | {second:>11} | {third:>11} | × {:.1} |",
@@ -213,7 +215,10 @@ impl Row {
 }
 
 fn print_head([first, second, third]: [String; 3]) {
-    println!("| {:<28} | {first:>11} | {second:>11} | {third:>11} | growth |", "CPU, us");
+    println!(
+        "| {:<28} | {first:>11} | {second:>11} | {third:>11} | growth |",
+        "CPU, us"
+    );
     println!("|---|---|---|---|---|");
 }
 

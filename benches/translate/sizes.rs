@@ -171,7 +171,10 @@ pub fn chunks(bytes: usize) -> Vec<String> {
         .map(|chars| chunk(json!({"content": piece(chars)}), Value::Null));
     let of_call = arguments.chunks(PIECE_CHARS).map(|chars| {
         let function = json!({"arguments": piece(chars)});
-        chunk(json!({"tool_calls": [{"index": 0, "function": function}]}), Value::Null)
+        chunk(
+            json!({"tool_calls": [{"index": 0, "function": function}]}),
+            Value::Null,
+        )
     });
     of_text
         .chain([chunk(begun, Value::Null)])

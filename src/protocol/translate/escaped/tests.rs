@@ -28,7 +28,17 @@ fn a_spelled_text_is_cut_between_units_only() {
 /// As it is cut unit by unit.
 #[test]
 fn letters_that_are_passed_over_are_cut_as_those_that_are_looked_at() {
-    let units = ["a", "é", "€", "😀", r"\n", r"\\", r"\u00e9", r"\ud83d\ude00", r"\ud83d"];
+    let units = [
+        "a",
+        "é",
+        "€",
+        "😀",
+        r"\n",
+        r"\\",
+        r"\u00e9",
+        r"\ud83d\ude00",
+        r"\ud83d",
+    ];
     for first in units {
         for second in units {
             let text = format!("{first}{second}").repeat(20);
@@ -52,7 +62,15 @@ fn letters_that_are_passed_over_are_cut_as_those_that_are_looked_at() {
 
 #[test]
 fn what_is_no_spelled_text_is_cut_all_the_same_and_loses_nothing() {
-    for text in [r"\", r"\u", r"\u12", r"a\ud83d\ud", r"\ud83d\udc", r"\é", "\\\u{1F600}"] {
+    for text in [
+        r"\",
+        r"\u",
+        r"\u12",
+        r"a\ud83d\ud",
+        r"\ud83d\udc",
+        r"\é",
+        "\\\u{1F600}",
+    ] {
         for bytes in [1, 3, 100] {
             let found: String = pieces(text, bytes).collect();
             assert_eq!(found, text);

@@ -95,9 +95,8 @@ pub fn objects<'a>(
             Err(refused) => return refused,
         };
         let mut read = elements.into_iter().enumerate();
-        let refused = read.find_map(|(index, element)| {
-            Members::read(element, &place.element(index)).err()
-        });
+        let refused =
+            read.find_map(|(index, element)| Members::read(element, &place.element(index)).err());
         refused.unwrap_or_else(|| place.refuse("It must be a list of objects."))
     })
 }

@@ -86,10 +86,7 @@ fn begun(response: &Tree<'_>) -> String {
 }
 
 /// An object with other values where `change` names one.
-fn changed(
-    object: &Tree<'_>,
-    change: impl Fn(&str, &Node<'_>) -> Option<&'static str>,
-) -> String {
+fn changed(object: &Tree<'_>, change: impl Fn(&str, &Node<'_>) -> Option<&'static str>) -> String {
     let mut out = String::new();
     for (name, node) in object.iter() {
         out.push(if out.is_empty() { '{' } else { ',' });
@@ -226,7 +223,8 @@ impl Stream {
             ..place
         };
         if self.text == LiveText::Unbegun {
-            let is_string = |node: &Node<'_>| matches!(node, Node::Text(text) if Text::of(text).is_some());
+            let is_string =
+                |node: &Node<'_>| matches!(node, Node::Text(text) if Text::of(text).is_some());
             let added = changed(item, |name, node| match name {
                 "status" => Some("\"in_progress\""),
                 "content" => Some("[]"),

@@ -144,7 +144,11 @@ impl<'a> Object<'a> {
     }
 
     /// An object that stays text.
-    pub fn nested(&self, at: &Path<'_>, name: &str) -> Result<Option<&'a RawValue>, Untranslatable> {
+    pub fn nested(
+        &self,
+        at: &Path<'_>,
+        name: &str,
+    ) -> Result<Option<&'a RawValue>, Untranslatable> {
         let read = |value: &'a RawValue| value.get().starts_with('{').then_some(value);
         self.typed(at, name, "an object", read)
     }

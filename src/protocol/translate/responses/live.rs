@@ -17,9 +17,9 @@ use serde_json::value::RawValue;
 pub use self::redact::Redact;
 use self::redact::RedactedText;
 use super::events::Stream;
-use super::{answer, events};
 use super::json::{Object, Text, array};
 use super::turn::{Phase, Reply, Turn};
+use super::{answer, events};
 use crate::money::MicroUsd;
 use crate::protocol::translate::{AnswerFacts, Unrendered};
 
@@ -284,17 +284,17 @@ impl Live {
 
     /// Gives what was not given yet, with the document of the whole answer, which is returned.
     fn give_rest(&mut self, cost: Option<MicroUsd>) -> Result<Vec<u8>, Unrendered> {
-        let facts = AnswerFacts {
-            entry: &self.entry,
-            created_s: self.created_s,
-            cost,
-        };
         // "unknown" would read as a whole answer, and a call that was cut behind its name as one without arguments.
         if self.heard.finish_reason.is_none() {
             return Err(answer::unrendered("it has no end"));
         }
         let rest = self.text.rest();
         self.give_text(&rest);
+        let facts = AnswerFacts {
+            entry: &self.entry,
+            created_s: self.created_s,
+            cost,
+        };
         let completion = self.heard.completion();
         let document = answer::translate(&self.turn, completion.as_bytes(), facts)?;
         let text = std::str::from_utf8(&document).ok();

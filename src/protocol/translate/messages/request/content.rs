@@ -84,9 +84,7 @@ pub fn unknown_kind(place: &Place<'_>) -> Untranslatable {
 pub fn content<'a>(value: &'a RawValue, place: &Place<'_>) -> Result<Content<'a>, Untranslatable> {
     match json::inside(value) {
         Some(text) => Ok(Content::Text(text)),
-        None if value.get().starts_with('[') => {
-            members::objects(value, place).map(Content::Blocks)
-        }
+        None if value.get().starts_with('[') => members::objects(value, place).map(Content::Blocks),
         None => Err(place.refuse("It must be a string or a list of blocks.")),
     }
 }

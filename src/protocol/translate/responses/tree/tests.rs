@@ -20,21 +20,37 @@ fn what_is_read_is_written_as_it_came() {
     ] {
         assert_eq!(written(json).as_deref(), Some(json));
     }
-    assert_eq!(written(r#" { "list" : [ { } ] } "#).as_deref(), Some(r#"{"list":[{}]}"#));
+    assert_eq!(
+        written(r#" { "list" : [ { } ] } "#).as_deref(),
+        Some(r#"{"list":[{}]}"#)
+    );
 }
 
 #[test]
 fn what_is_no_object_is_not_read() {
-    for json in ["", "[]", "null", "\"x\"", "{", "{} {}", r#"{"list":[{"inner":{]}]}"#] {
+    for json in [
+        "",
+        "[]",
+        "null",
+        "\"x\"",
+        "{",
+        "{} {}",
+        r#"{"list":[{"inner":{]}]}"#,
+    ] {
         assert!(Tree::read(json, SHAPE).is_none(), "{json}");
     }
-    let many: Vec<String> = (0..=MEMBERS_MAX).map(|number| format!("\"{number}\":0")).collect();
+    let many: Vec<String> = (0..=MEMBERS_MAX)
+        .map(|number| format!("\"{number}\":0"))
+        .collect();
     assert!(Tree::read(&format!("{{{}}}", many.join(",")), SHAPE).is_none());
 }
 
 #[test]
 fn the_last_of_two_members_counts_and_null_is_absent() {
-    let tree = Tree::read(r#"{"a":1,"a":2,"b":3,"b":null,"list":[{}],"list":null}"#, SHAPE);
+    let tree = Tree::read(
+        r#"{"a":1,"a":2,"b":3,"b":null,"list":[{}],"list":null}"#,
+        SHAPE,
+    );
     let tree = tree.expect("an object");
     assert_eq!(tree.text("a").map(RawValue::get), Some("2"));
     assert!(tree.get("b").is_none() && tree.get("list").is_none());
@@ -45,12 +61,18 @@ fn another_form_than_the_shape_says_is_none_of_it() {
     for value in ["1", "-1", "1.5", "true", "\"x\"", "{\"a\":[[]]}"] {
         let json = format!("{{\"list\":{value}}}");
         let tree = Tree::read(&json, SHAPE).expect("an object");
-        assert!(tree.list("list").is_none() && tree.get("list").is_some(), "{value}");
+        assert!(
+            tree.list("list").is_none() && tree.get("list").is_some(),
+            "{value}"
+        );
         let json = format!("{{\"list\":[{{\"inner\":[{value}]}},{value}]}}");
         let tree = Tree::read(&json, SHAPE).expect("an object");
         let list = tree.list("list").expect("a list");
         let first = list[0].object().expect("an object");
-        assert!(first.object("inner").is_none() && first.get("inner").is_some(), "{value}");
+        assert!(
+            first.object("inner").is_none() && first.get("inner").is_some(),
+            "{value}"
+        );
     }
 }
 

@@ -5,7 +5,9 @@ const SECRET: &str = "sk-0123";
 /// As the organization's key is looked for, but in one spelling.
 fn redact(text: &[u8], more_comes: bool) -> (Option<Vec<u8>>, usize) {
     let text = std::str::from_utf8(text).expect("UTF-8");
-    let clean = text.contains(SECRET).then(|| text.replace(SECRET, "*******"));
+    let clean = text
+        .contains(SECRET)
+        .then(|| text.replace(SECRET, "*******"));
     let looked_at = clean.as_deref().unwrap_or(text);
     let begins = (1..SECRET.len())
         .rev()
@@ -63,7 +65,10 @@ fn no_piece_ends_inside_of_a_character_or_an_escape() {
         let clean = String::from_utf8_lossy(text).replace(r"\u0073k", "*******");
         (Some(clean.into_bytes()), 0)
     };
-    assert_eq!(given(Box::new(cuts), &[r"\\u0073k \\ n"])[0], r"******** \\ n");
+    assert_eq!(
+        given(Box::new(cuts), &[r"\\u0073k \\ n"])[0],
+        r"******** \\ n"
+    );
 }
 
 #[test]
