@@ -63,17 +63,24 @@ TEXT_AND_CALL = [
     "output_item.done#2",
     "completed",
 ]
-# The same of a turn that calls alone.
-CALL = [
+# The same of a turn of two calls, the second of which is long, so that the first one's end is not the answer's.
+TWO_CALLS = [
     "created",
     "in_progress",
     "output_item.added",
     "{}.delta",
-    "{}.delta#200",
     "{}.done",
     "output_item.done",
+    "output_item.added#2",
     "completed",
 ]
+# It is longer than a command may be, and fails.
+FAILS = call("exec_command", cmd=f"true # {LONG}")
+
+
+def both(first, second):
+    """Two calls of one answer."""
+    return {"tool_calls": first["tool_calls"] + second["tool_calls"]}
 
 
 def written(place):
@@ -97,10 +104,10 @@ def test_codex_is_billed_once_for_a_turn_that_is_cut_before_any_event(place, eve
     assert written(place) == 1 if early else written(place) <= 1
 
 
-@pytest.mark.parametrize("event", CALL)
-def test_codex_is_billed_once_for_a_call_that_is_cut_before_any_event(place, event):
+@pytest.mark.parametrize("event", TWO_CALLS)
+def test_codex_is_billed_once_for_calls_that_are_cut_before_any_event(place, event):
     event = event.format("function_call_arguments")
-    place.story(call("exec_command", cmd=f"echo hello >>note.txt # {LONG}"), text("The note is written."))
+    place.story(both(call("exec_command", cmd="echo hello >>note.txt"), FAILS), text("The note is written."))
 
     place.with_lines("codex", f"{CODEX} 'write a note'", cut=f"response.{event}")
 
@@ -114,12 +121,11 @@ class TestAPatchThatIsCut:
     def config(self):
         return '[streams]\nagent_receipts = "exact"\n[models]\naliases = { "gpt-5.5" = "auto" }\n'
 
-    @pytest.mark.parametrize("event", CALL)
+    @pytest.mark.parametrize("event", TWO_CALLS)
     def test_codex_is_billed_once_and_applies_it_once(self, place, event):
         event = event.format("custom_tool_call_input")
-        lines = "".join(f"+all work and no play {number}\n" for number in range(15_000))
-        patch = f"*** Begin Patch\n*** Add File: note.txt\n+hello\n{lines}*** End Patch\n"
-        place.story(call("apply_patch", input=patch), text("The note is written."))
+        patch = "*** Begin Patch\n*** Add File: note.txt\n+hello\n*** End Patch\n"
+        place.story(both(call("apply_patch", input=patch), FAILS), text("The note is written."))
 
         place.with_lines("codex", f"{CODEX} -m gpt-5.5 'write a note'", cut=f"response.{event}")
 
