@@ -1,10 +1,14 @@
-//! The corpus on the routes that are translated: what is refused on chat completions is refused there by the same code,
-//! before anything is translated, and in the dialect's own words where the route is known by then.
+//! The corpus on the routes that are translated: what is refused on chat completions for its origin, its type or its
+//! coding is refused there by the same code, before anything is translated. How a request is framed is judged before its
+//! route is known.
 
 use super::case::{CHAT, Case, May};
 
 /// A route of each dialect.
 const ROUTES: [&str; 2] = ["/v1/responses", "/agent/v1/messages"];
+
+/// Rows of the threat model that a route has a part in.
+const ROWS: [u8; 4] = [1, 2, 5, 14];
 
 /// Of cases for chat completions.
 pub fn cases(of_chat: &[Case]) -> Vec<Case> {
@@ -12,7 +16,7 @@ pub fn cases(of_chat: &[Case]) -> Vec<Case> {
     let chat = line(CHAT);
     let refused = of_chat
         .iter()
-        .filter(|case| matches!(case.may, May::Refused(_)));
+        .filter(|case| ROWS.contains(&case.row) && matches!(case.may, May::Refused(_)));
     let of_route = |route: &str| -> Vec<Case> {
         let cases = refused.clone().filter_map(|case| {
             let behind = case.bytes.strip_prefix(chat.as_slice())?;
