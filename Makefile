@@ -11,7 +11,7 @@ install uninstall install-user uninstall-user: export TARGET := $(TARGET)
 export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-fleet build release lint fmt docs tidy-report test test-all torture faults defences fuzz bench bench-quick bench-compare bench-baseline bench-ledger bench-fleet soak install uninstall install-user uninstall-user deb tarball container test-clients test-package test-release test-page clean-tools
+.PHONY: help demo demo-fleet build release lint fmt docs tidy-report test test-all torture faults defences fuzz bench bench-quick bench-compare bench-baseline bench-ledger bench-fleet bench-translate soak install uninstall install-user uninstall-user deb tarball container test-clients test-package test-release test-page clean-tools
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,6 +100,10 @@ bench-fleet: ## 200 bursars at one PostgreSQL for ten minutes, directly and by p
 	@scripts/setup-native.sh
 	@scripts/setup-postgresql.sh
 	BURSAR_FLEET_MINUTES=$(or $(MINUTES),10) cargo test --workspace --locked --test it fleet::load:: -- --ignored --nocapture --test-threads=1
+
+bench-translate: ## CPU of a translated request and its answer, by size; fails above 1 ms for 100 KB
+	@scripts/setup-native.sh
+	cargo bench --workspace --locked --bench translate
 
 install: ## install what the package bursar holds (PREFIX, DESTDIR: scripts/install.sh); build with `make release` first
 	@scripts/install.sh install

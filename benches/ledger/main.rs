@@ -1,5 +1,5 @@
 //! How long a long ledger takes, and how much memory and room: `ledger verify`, `ledger rebuild`, a daemon's
-//! start with its index and without, `explain`, `receipts` and `spend`; then the same room after entries that
+//! start with its index and without, `explain`, `receipts`, `spend` and `line`; then the same room after entries that
 //! the ledger itself wrote. `make bench-ledger ENTRIES=1000000`.
 //!
 //! The entries are those of 200 days, of which 50,000 lie in the last day. What is measured for its memory runs
@@ -9,6 +9,7 @@
 //!
 //! Promise: prints what was measured and asserts nothing about time.
 
+mod line;
 mod lines;
 mod long;
 
@@ -83,6 +84,7 @@ async fn measure(entries: u64, kept: Option<PathBuf>) {
     print_room(&state, entries);
     ask(&state);
     own("start with its index", &["start", text(&state)]).await;
+    line::measure(&state).await;
     fs::remove_dir_all(state.join("index")).expect("the index goes");
     own("start without an index", &["start", text(&state)]).await;
 

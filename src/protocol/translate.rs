@@ -9,6 +9,7 @@
 //! price.
 
 pub mod audio;
+mod escaped;
 pub mod messages;
 pub mod models;
 mod rendering;

@@ -114,18 +114,22 @@ class Place(Door):
         made.unlink(missing_ok=True)
         return was
 
-    def python(self, client, program, interpreter=PYTHON):
+    def repeats(self):
+        """Retries that were given the answer of their first try, or took its key over."""
+        return self.metric("bursar_joined_retries_total") + self.metric("bursar_adopted_retries_total")
+
+    def python(self, client, program, interpreter=PYTHON, **more):
         """A program of programs/, whose code has the line that `bursar env` prints."""
         file = HERE / "programs" / program
         _, code = self.lines(client)
         text = re.sub(r"\s", "", file.read_text())
         assert re.sub(r"\s", "", code) in text, f"{program} has not the line of `bursar env {client}`: {code}"
-        return self.with_lines(client, f"{shlex.quote(str(interpreter))} {shlex.quote(str(file))}")
+        return self.with_lines(client, f"{shlex.quote(str(interpreter))} {shlex.quote(str(file))}", **more)
 
-    def story(self, *answers):
+    def story(self, *answers, **fault):
         """The sandbox answers the n-th turn of every conversation with the n-th of these."""
         for turn, answer in enumerate(answers, 1):
-            self.rule({"turn": turn}, answer)
+            self.rule({"turn": turn}, answer, **fault)
 
     def rule(self, match, answer, times=0, **fault):
         rule = {"match": match, "times": times, "fault": {"answer": answer, **fault}}

@@ -4,18 +4,29 @@
 
 Why: a client that asked its maker's servers, or sent them the token, would be seen to fail here.
 The address is 127.0.0.1:PORT, and bursar's Unix socket SOCKET is behind it; a path leads out of a network namespace.
-CUT names the event before which the first stream that holds one is cut off, once; `-` for never. A cut leaves the file
-SOCKET.cut.
+CUT says where one connection is cut off, once, which leaves the file SOCKET.cut:
+
+* `-`: never.
+* `EVENT`, `EVENT#2`: before an event of this name in the first stream that has it; before the second one.
+* `waiting`: while the first POST waits for its answer.
+* `answer`: behind the head of the first answer that says that it is longer than a socket holds.
+
 Promise: the exit code is the command's.
 """
 
 import fcntl
+import re
 import socket
 import struct
 import subprocess
 import sys
 import threading
+import time
 
+# What bursar needs at most to send on what it was sent.
+SENT_ON_S = 0.3
+# Of six digits or more: a socket holds some 200 kB.
+LONG_ANSWER = re.compile(rb"\r\ncontent-length: *[0-9]{6,}\r\n", re.IGNORECASE)
 SIOCSIFFLAGS = 0x8914
 IFF_UP_AND_RUNNING = 0x41
 
@@ -28,29 +39,73 @@ def loopback_up():
 class Cut:
     """The one cut; it is armed until it was made."""
 
-    def __init__(self, event, note):
-        self.event = event
+    def __init__(self, place, note):
+        self.place, _, number = place.partition("#")
+        self.number = int(number or 1)
         self.note = note
 
-    def place(self, seen):
-        """Where to cut what a connection has carried."""
-        if self.event is None or b"text/event-stream" not in seen:
+    def in_answer(self, seen):
+        """Where to cut what bursar said on a connection."""
+        if self.place == "answer":
+            head = LONG_ANSWER.search(seen)
+            return head and head.end()
+        if self.place in ("-", "waiting") or b"text/event-stream" not in seen:
             return None
-        place = seen.find(f"event: {self.event}\n".encode())
-        return None if place < 0 else place
+        event = f"event: {self.place}\n".encode()
+        places = [found.start() for found in re.finditer(re.escape(event), seen)]
+        return places[self.number - 1] if len(places) >= self.number else None
+
+    def behind_request(self, seen):
+        """Whether to cut behind what the program said on a connection."""
+        return self.place == "waiting" and posted(seen)
 
     def made(self):
-        self.event = None
+        self.place = "-"
         open(self.note, "w").close()
 
 
-def pump(source, sink):
+def posted(seen):
+    """Whether a POST has come to its end."""
+    while True:
+        head, end, body = seen.partition(b"\r\n\r\n")
+        if not end:
+            return False
+        lines = [line.replace(b" ", b"") for line in head.lower().split(b"\r\n")]
+        if b"transfer-encoding:chunked" in lines:
+            length = body.find(b"\r\n0\r\n\r\n") + 7
+            whole = length > 6
+        else:
+            length = sum(int(line[15:]) for line in lines if line.startswith(b"content-length:"))
+            whole = len(body) >= length
+        if not whole or head.startswith(b"POST "):
+            return whole
+        seen = body[length:]
+
+
+def questions(program, bursar, cut):
+    """What the program says, up to the cut."""
+    seen = b""
     try:
-        while data := source.recv(65536):
-            sink.sendall(data)
-        sink.shutdown(socket.SHUT_WR)
+        while data := program.recv(65536):
+            bursar.sendall(data)
+            if cut.place == "waiting":
+                seen += data
+                if cut.behind_request(seen):
+                    cut.made()
+                    time.sleep(SENT_ON_S)
+                    close(program, bursar)
+                    return
+        bursar.shutdown(socket.SHUT_WR)
     except OSError:
         pass
+
+
+def close(*ends):
+    for end in ends:
+        try:
+            end.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
 
 
 def answers(bursar, program, cut):
@@ -59,7 +114,7 @@ def answers(bursar, program, cut):
     try:
         while data := bursar.recv(65536):
             seen += data
-            end = cut.place(seen)
+            end = cut.in_answer(seen)
             program.sendall(seen[sent:end])
             if end is not None:
                 return cut.made()
@@ -72,20 +127,16 @@ def answers(bursar, program, cut):
 def serve(program, path, cut):
     with program, socket.socket(socket.AF_UNIX) as bursar:
         bursar.connect(path)
-        asking = threading.Thread(target=pump, args=(program, bursar), daemon=True)
+        asking = threading.Thread(target=questions, args=(program, bursar, cut), daemon=True)
         asking.start()
         answers(bursar, program, cut)
-        for end in (program, bursar):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+        close(program, bursar)
 
 
 def main():
-    path, port, event, _, *command = sys.argv[1:]
+    path, port, place, _, *command = sys.argv[1:]
     loopback_up()
-    cut = Cut(None if event == "-" else event, f"{path}.cut")
+    cut = Cut(place, f"{path}.cut")
     listener = socket.create_server(("127.0.0.1", int(port)))
 
     def accept():

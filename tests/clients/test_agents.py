@@ -11,6 +11,7 @@ PATCH = "*** Begin Patch\n*** Add File: note.txt\n+hello from codex\n*** End Pat
 # counts as delivered, whatever its reader did with it.
 LONG = "all work and no play " * 20_000
 CODEX = "codex exec --skip-git-repo-check --sandbox workspace-write"
+WRITES = "--allowedTools Write,Bash --permission-mode acceptEdits"
 
 
 def note(place):
@@ -45,22 +46,50 @@ class TestWithAnAlias:
         assert len(place.debits()) == 2
 
 
-@pytest.mark.parametrize(
-    "event",
-    [
-        "created",
-        "in_progress",
-        "output_item.added",
-        "content_part.added",
-        "output_text.delta",
-        "output_text.done",
-        "content_part.done",
-        "output_item.done",
-        "function_call_arguments.delta",
-        "function_call_arguments.done",
-        "completed",
-    ],
-)
+# Every boundary of a turn that says something and then calls a tool, and one in the middle of its text.
+TEXT_AND_CALL = [
+    "created",
+    "in_progress",
+    "output_item.added",
+    "content_part.added",
+    "output_text.delta",
+    "output_text.delta#200",
+    "output_text.done",
+    "content_part.done",
+    "output_item.done",
+    "output_item.added#2",
+    "function_call_arguments.delta",
+    "function_call_arguments.done",
+    "output_item.done#2",
+    "completed",
+]
+# The same of a turn of two calls, the second of which is long, so that the first one's end is not the answer's.
+TWO_CALLS = [
+    "created",
+    "in_progress",
+    "output_item.added",
+    "{}.delta",
+    "{}.done",
+    "output_item.done",
+    "output_item.added#2",
+    "completed",
+]
+# It is longer than a command may be, and fails.
+FAILS = call("exec_command", cmd=f"true # {LONG}")
+
+
+def both(first, second):
+    """Two calls of one answer."""
+    return {"tool_calls": first["tool_calls"] + second["tool_calls"]}
+
+
+def written(place):
+    """How often the command ran that writes a line of the note."""
+    file = place.work / "note.txt"
+    return file.read_text().count("hello\n") if file.exists() else 0
+
+
+@pytest.mark.parametrize("event", TEXT_AND_CALL)
 def test_codex_is_billed_once_for_a_turn_that_is_cut_before_any_event(place, event):
     told = {**call("exec_command", cmd="echo hello >>note.txt"), **text(LONG)}
     place.story(told, text("The note is written."))
@@ -70,9 +99,39 @@ def test_codex_is_billed_once_for_a_turn_that_is_cut_before_any_event(place, eve
     assert place.was_cut()
     assert len(place.debits()) == 2
     # Of a message that Codex has whole it may say in its repeat that it was said: then that is the next turn, and the
-    # sandbox has told its end.
-    if not event.startswith("function_call"):
-        assert note(place) == "hello\n"
+    # sandbox has told its end. Never does the command run twice.
+    early = TEXT_AND_CALL.index(event) < TEXT_AND_CALL.index("output_item.added#2")
+    assert written(place) == 1 if early else written(place) <= 1
+
+
+@pytest.mark.parametrize("event", TWO_CALLS)
+def test_codex_is_billed_once_for_calls_that_are_cut_before_any_event(place, event):
+    event = event.format("function_call_arguments")
+    place.story(both(call("exec_command", cmd="echo hello >>note.txt"), FAILS), text("The note is written."))
+
+    place.with_lines("codex", f"{CODEX} 'write a note'", cut=f"response.{event}")
+
+    assert place.was_cut()
+    assert len(place.debits()) == 2
+    assert written(place) == 1
+
+
+class TestAPatchThatIsCut:
+    @pytest.fixture
+    def config(self):
+        return '[streams]\nagent_receipts = "exact"\n[models]\naliases = { "gpt-5.5" = "auto" }\n'
+
+    @pytest.mark.parametrize("event", TWO_CALLS)
+    def test_codex_is_billed_once_and_applies_it_once(self, place, event):
+        event = event.format("custom_tool_call_input")
+        patch = "*** Begin Patch\n*** Add File: note.txt\n+hello\n*** End Patch\n"
+        place.story(both(call("apply_patch", input=patch), FAILS), text("The note is written."))
+
+        place.with_lines("codex", f"{CODEX} -m gpt-5.5 'write a note'", cut=f"response.{event}")
+
+        assert place.was_cut()
+        assert len(place.debits()) == 2
+        assert written(place) == 1
 
 
 def test_claude_runs_a_loop_of_tools_and_each_turn_is_billed_once(place):
@@ -83,7 +142,7 @@ def test_claude_runs_a_loop_of_tools_and_each_turn_is_billed_once(place):
     )
 
     said = place.with_lines(
-        "claude", "claude -p 'write a note, twice' --allowedTools Write,Bash --permission-mode acceptEdits"
+        "claude", f"claude -p 'write a note, twice' {WRITES}"
     )
 
     assert "Both are written." in said
@@ -91,7 +150,9 @@ def test_claude_runs_a_loop_of_tools_and_each_turn_is_billed_once(place):
     assert len(place.debits()) == 3
 
 
-@pytest.mark.parametrize("event", ["message_start", "content_block_start", "content_block_delta"])
+@pytest.mark.parametrize(
+    "event", ["message_start", "content_block_start", "content_block_delta", "content_block_delta#200"]
+)
 def test_claude_is_billed_once_for_a_turn_that_is_cut(place, event):
     place.story(text(LONG + "The answer."))
 
@@ -100,6 +161,31 @@ def test_claude_is_billed_once_for_a_turn_that_is_cut(place, event):
     assert place.was_cut()
     assert "The answer." in said
     assert len(place.debits()) == 1
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "content_block_start#2",
+        "content_block_delta#2",
+        "content_block_delta#200",
+    ],
+)
+def test_claude_is_billed_once_for_a_turn_of_a_text_and_a_call_that_is_cut(place, event):
+    file = place.work / "note.txt"
+    told = {**text("I write it."), **call("Write", file_path=str(file), content=f"hello\n{LONG}")}
+    place.story(told, text("The note is written."))
+
+    said = place.with_lines("claude", f"claude -p 'write a note' {WRITES}", cut=event)
+
+    assert place.was_cut()
+    assert "The note is written." in said
+    assert len(place.debits()) == 2
+    assert written(place) == 1
 
 
 def test_launch_of_claude_prints_what_it_cost(place):

@@ -10,6 +10,7 @@ mod browsers;
 mod case;
 mod chunks;
 mod coding;
+mod dialects;
 mod floods;
 mod framing;
 mod fuzz;
@@ -116,7 +117,7 @@ const SCENARIOS: [(u8, &str, &str); 19] = [
 
 /// All cases for the proxy's port.
 fn cases() -> Vec<Case> {
-    [
+    let of_chat = [
         browsers::cases(),
         targets::cases(),
         framing::cases(),
@@ -126,7 +127,9 @@ fn cases() -> Vec<Case> {
         floods::cases(),
         slow::cases(),
     ]
-    .concat()
+    .concat();
+    let translated = dialects::cases(&of_chat);
+    [of_chat, translated].concat()
 }
 
 /// Row and name of every case, the admin listener's among them.

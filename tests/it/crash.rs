@@ -10,7 +10,7 @@ use std::time::Duration;
 use bursar::ledger::entry::{KeyOrigin, State};
 use bursar_sandbox::Options;
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
@@ -41,7 +41,18 @@ enum Kind {
     Json,
     Stream,
     Agent,
+    /// Translated, and given as events: all of them or none counts as delivered.
+    Responses,
+    Messages,
 }
+
+const KINDS: [Kind; 5] = [
+    Kind::Json,
+    Kind::Stream,
+    Kind::Agent,
+    Kind::Responses,
+    Kind::Messages,
+];
 
 /// A fulfilled wish: an answer that was received whole.
 #[derive(Clone, Debug)]
@@ -195,8 +206,9 @@ fn said_the_truth(state_dir: &Path, bought: &[Bought]) {
 
 impl Wish {
     fn new(number: u64) -> Self {
+        let kinds = u64::try_from(KINDS.len()).expect("a few");
         Self {
-            kind: [Kind::Json, Kind::Stream, Kind::Agent][(number % 3) as usize],
+            kind: KINDS[(number % kinds) as usize],
             prompt: format!("what is {number} + 1?"),
             asked: 0,
             was_given_bytes: false,
@@ -210,6 +222,16 @@ impl Wish {
             Kind::Json => ("/v1/chat/completions", chat(&self.prompt)),
             Kind::Stream => ("/v1/chat/completions", chat_stream(&self.prompt)),
             Kind::Agent => ("/agent/v1/chat/completions", chat(&self.prompt)),
+            Kind::Responses => (
+                "/v1/responses",
+                json!({"model": "auto", "stream": true, "input": self.prompt}).to_string(),
+            ),
+            Kind::Messages => (
+                "/agent/v1/messages",
+                json!({"model": "auto", "stream": true, "max_tokens": 50,
+                    "messages": [{"role": "user", "content": self.prompt}]})
+                .to_string(),
+            ),
         };
         self.asked += 1;
         if !wire.try_send(request("POST", path, &[], &body)).await {

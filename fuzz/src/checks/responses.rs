@@ -3,11 +3,14 @@
 //! Promise: nothing panics, the same bytes give the same bytes, and what is given out is JSON. Every text and
 //! every call's arguments of a request that is translated are in the chat completion once, equal after
 //! unescaping; joining a stream's deltas gives the document's texts, escape by escape, and its last event the
-//! document. A stream of any lines that is given while it comes has events in their order and one end.
+//! document. A stream of any lines that is given while it comes has events in their order and one end, and no piece of
+//! its text, nor two together, has the organization's key.
+//! The answer is looked at also where the request is refused, as one to a request with a tool of each kind.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bursar::config::ApiKey;
 use bursar::money::MicroUsd;
 use bursar::protocol::translate::AnswerFacts;
 use bursar::protocol::translate::responses::live::Live;
@@ -23,6 +26,14 @@ const EARLIER: [&str; 2] = [
     r#"{"type":"message","role":"user","content":"an earlier question"}"#,
     r#"{"id":"msg_0","type":"message","role":"assistant","content":[{"type":"output_text","text":"an earlier answer"}]}"#,
 ];
+
+/// What was asked where a request is refused.
+const ASKED: &str = r#"{"input":"x","tools":[{"type":"function","name":"f"},{"type":"custom","name":"apply_patch"},
+    {"type":"namespace","name":"mail","tools":[{"type":"function","name":"send"}]},
+    {"type":"tool_search","execution":"client"}]}"#;
+
+/// The organization's key: short, so that it is found by chance.
+const KEY: &[u8] = b"key";
 
 /// Beginnings of the sentences that a translation adds.
 const ADDED: [&str; 2] = [
@@ -47,9 +58,19 @@ pub fn check(bytes: &[u8]) {
         "an error has a text"
     );
 
+    let turn = check_request(asked).unwrap_or_else(|| {
+        let translated = request::translate(ASKED.as_bytes(), &earlier);
+        translated.expect("a request that is translated").turn
+    });
+    answer(&turn, answered);
+    live(Arc::new(turn), answered);
+}
+
+/// `None`: it is refused.
+fn check_request(asked: &[u8]) -> Option<Turn> {
     let Ok(translated) = request::translate(asked, &earlier) else {
         request::translate(asked, &earlier).expect_err("refused again");
-        return;
+        return None;
     };
     let again = request::translate(asked, &earlier).expect("translated again");
     assert_eq!(translated.body, again.body);
@@ -63,13 +84,16 @@ pub fn check(bytes: &[u8]) {
     ) {
         assert_eq!(said(&sent), spoken(&asked), "a text or an argument changed");
     }
-    answer(&translated.turn, answered);
-    live(Arc::new(translated.turn), answered);
+    Some(translated.turn)
 }
 
 /// Each line as what a data line of the service's stream says.
 fn live(turn: Arc<Turn>, answered: &[u8]) {
-    let mut live = Live::new(turn, FACTS.entry.to_owned(), FACTS.created_s);
+    let key = ApiKey::from_text(KEY).expect("a key");
+    let secret = key.clone();
+    let redact = Box::new(move |text: &[u8], more| secret.redacted_chunk(text, more));
+    let live = Live::new(turn, FACTS.entry.to_owned(), FACTS.created_s);
+    let mut live = live.without(redact);
     let mut given = Vec::new();
     for line in answered
         .split(|byte| *byte == b'\n')
@@ -85,6 +109,15 @@ fn live(turn: Arc<Turn>, answered: &[u8]) {
     for (number, (_, members)) in events.iter().enumerate() {
         assert_eq!(members["sequence_number"].get(), number.to_string());
     }
+    let mut text = String::new();
+    for (kind, members) in &events {
+        match kind.as_str() {
+            "response.output_text.delta" => text.push_str(&inside(members["delta"])),
+            "response.output_text.done" => assert_eq!(text, inside(members["text"])),
+            _ => {}
+        }
+    }
+    assert!(!key.occurs_in(text.as_bytes()), "the key is in {text}");
     let ends = [
         "response.completed",
         "response.incomplete",

@@ -24,6 +24,7 @@ pub mod live;
 pub mod memory;
 pub mod request;
 mod tools;
+mod tree;
 mod turn;
 
 pub use turn::Turn;

@@ -17,7 +17,7 @@
 //! | writing, keeping | bursar's stop cut it | settle so if nothing is settled, leave the service, break off |
 //! | keeping | kept | next step |
 //! | settling | durable | next step |
-//! | settling | the ledger failed | leave the service, break off |
+//! | settling | the ledger failed | leave the service, give what says so in another dialect, break off |
 //! | finishing | the app has it to its end | delivered |
 //! | finishing | the write failed | the app has a part: over; it has none: keep what was held, and the end |
 //!
@@ -29,6 +29,8 @@
 //! Promise: no I/O, clock or randomness. Nothing of a complete answer's end goes out before its outcome is
 //! durable (rule I2); what is not complete is never finished.
 
+mod plan;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +38,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use pingora::http::ResponseHeader;
 
+use self::plan::{Outstanding, Phase, PlannedStep, Sent};
 use super::client::{Presence, Written};
 use super::drain::{Drain, DrainBounds, DrainCheck, Readership};
 use super::event::{
@@ -61,51 +64,6 @@ pub struct AnswerFlow {
     doing: Outstanding,
     plan: VecDeque<PlannedStep>,
     done: Done,
-}
-
-/// What the app had of head and lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sent {
-    /// Its head was not written.
-    NotBegun,
-    Begun {
-        ends_in_newline: bool,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Flows,
-    /// Its outcome is written, or being written.
-    Settled,
-}
-
-/// The action that was handed out last, and what its event is understood by.
-#[derive(Debug)]
-enum Outstanding {
-    Nothing,
-    Reading,
-    Draining,
-    Writing { piece: Bytes, held: Option<Bytes> },
-    WritingWhole(Bytes),
-    Warning { had_held: bool },
-    Keeping,
-    Settling,
-    Finishing { held: Option<Bytes> },
-}
-
-#[derive(Debug)]
-enum PlannedStep {
-    Read,
-    Give(Bytes),
-    GiveWhole(Bytes),
-    Settle(AnswerEnd),
-    FreePlace,
-    Leave(Leave),
-    Finish,
-    KeepEnd,
-    BreakOff(Code),
-    Break,
 }
 
 /// Most bytes that are read of a stream without a reader.
@@ -247,6 +205,11 @@ impl AnswerFlow {
                 let last = PlannedStep::BreakOff(Code::LedgerUnavailable);
                 self.plan = [PlannedStep::Leave(Leave::GivenUp), last].into();
             }
+            (Outstanding::Settling, Event::Unwritten(event)) => {
+                let (leave, event) = (Leave::GivenUp, PlannedStep::Give(event));
+                let last = PlannedStep::BreakOff(Code::LedgerUnavailable);
+                self.plan = [PlannedStep::Leave(leave), event, last].into();
+            }
             (Outstanding::Finishing { .. }, Event::Did) => self.finished(),
             (Outstanding::Finishing { held }, Event::Lost(loss)) => {
                 let given = self.purchase.as_ref();
@@ -274,7 +237,7 @@ impl AnswerFlow {
         match read.then {
             Then::More => self.plan.push_back(PlannedStep::Read),
             Then::Ended { rest, is_priced } => {
-                let has_end = self.terms.form != AnswerForm::Chat || self.is_settling();
+                let has_end = !self.terms.form.has_end_mark() || self.is_settling();
                 // "all three SDK parsers take a clean end for success". Assumed: without its end mark a
                 // chat stream is complete if its receipt came.
                 if has_end || is_priced {
@@ -502,6 +465,10 @@ impl AnswerFlow {
             },
             // With its end mark the app may leave; the service's end is then only worth a moment.
             (Phase::Settled, true) => match app.presence {
+                // Its app waits for the end, and behind the end mark nothing comes that it would be given.
+                Presence::Here if self.terms.form == AnswerForm::Translated => {
+                    Wait::TheEnd(AFTER_END_WAIT)
+                }
                 Presence::Here => Wait::Long,
                 Presence::Suspect => Wait::AtMost(AFTER_END_WAIT),
                 Presence::Gone => Wait::TheEnd(AFTER_END_WAIT),

@@ -39,6 +39,9 @@ pub enum AnswerForm {
     Stream,
     /// A stream that ends with an end mark, and in which an app reads an error.
     Chat,
+    /// The same, given in another dialect while it comes. That has no end mark, so its app reads to the body's end, and
+    /// what says why it breaks is given with its outcome.
+    Translated,
 }
 
 /// What the caller has to do, and answer with an [`Event`].
@@ -59,7 +62,7 @@ pub enum Action {
     Warn(Bytes),
     /// Records the piece for a repeat: [`Event::Did`] or [`Event::Lost`].
     Keep(Bytes),
-    /// Writes the outcome: [`Event::Did`], [`Event::Settled`] or [`Event::Refused`].
+    /// Writes the outcome: [`Event::Did`], [`Event::Settled`], [`Event::Refused`] or [`Event::Unwritten`].
     Settle {
         ending: AnswerEnd,
         /// No app has shown to be there for it.
@@ -148,6 +151,8 @@ pub enum Event {
     Lost(Loss),
     /// The ledger could not write, or there is no room.
     Refused,
+    /// The ledger could not write, and this says so to the app of a stream in another dialect.
+    Unwritten(Bytes),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,7 +213,12 @@ pub struct AppView {
 
 impl AnswerForm {
     pub fn is_stream(self) -> bool {
-        matches!(self, Self::Stream | Self::Chat)
+        matches!(self, Self::Stream | Self::Chat | Self::Translated)
+    }
+
+    /// The service ends it with one: without, more may have been meant to come.
+    pub fn has_end_mark(self) -> bool {
+        matches!(self, Self::Chat | Self::Translated)
     }
 
     /// It is written piece by piece.

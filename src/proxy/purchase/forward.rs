@@ -86,9 +86,9 @@ impl Forward {
         }
         match (self.form, purchase) {
             (_, Some(purchase)) if !is_out => purchase.write_failed(),
-            (AnswerForm::Stream | AnswerForm::Chat, Some(purchase)) => purchase.delivered(),
             (AnswerForm::Document, Some(purchase)) => purchase.begins(),
-            (AnswerForm::Whole | AnswerForm::Error, _) | (_, None) => {}
+            (form, Some(purchase)) if form.is_stream() => purchase.delivered(),
+            (_, _) => {}
         }
         if is_out && self.form.flows() {
             self.to = To::App(Had::Part);

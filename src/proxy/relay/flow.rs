@@ -117,19 +117,19 @@ pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answe
         (true, true) => (Content::coded(key.clone()), AnswerForm::Stream),
         (true, false) => {
             let has_comments = route.receipt == ReceiptFrom::HeadersAndComments;
-            let content = match relay.live() {
-                Some(live) => Content::live(key.clone(), has_comments, live),
-                None => Content::events(key.clone(), kind, has_comments, relay.shows_cost),
-            };
-            let is_chat = kind == StreamKind::Data && is_metered;
-            (
-                content,
-                if is_chat {
-                    AnswerForm::Chat
-                } else {
-                    AnswerForm::Stream
-                },
-            )
+            match relay.live() {
+                Some(live) => (
+                    Content::live(key.clone(), has_comments, live),
+                    AnswerForm::Translated,
+                ),
+                None => (
+                    Content::events(key.clone(), kind, has_comments, relay.shows_cost),
+                    match kind {
+                        StreamKind::Data if is_metered => AnswerForm::Chat,
+                        _ => AnswerForm::Stream,
+                    },
+                ),
+            }
         }
     };
     let config = &relay.settings.config;
@@ -423,14 +423,6 @@ impl Flow<'_, '_> {
 
     /// The connection breaks either way.
     async fn warn(&mut self, warning: Bytes) -> Event {
-        let warning = match self.content.is_live() {
-            false => warning,
-            // In its dialect the break was said behind the outcome, unless that failed.
-            true => match self.content.live_break(&Code::LedgerUnavailable.into()) {
-                Some(event) => event,
-                None => return Event::Did,
-            },
-        };
         match self.relay.app.downstream.write_chunk(warning).await {
             Ok(written) => Event::Wrote(written),
             Err(_) => Event::Lost(Loss::AppGone),
@@ -457,7 +449,8 @@ impl Flow<'_, '_> {
             self.relay.dispatch.record_flow(flowing, end, cause);
         }
         if self.relay.settle(&mut self.gathered, cut_by).await.is_err() {
-            return Event::Refused;
+            let says_so = self.content.live_break(&Code::LedgerUnavailable.into());
+            return says_so.map_or(Event::Refused, Event::Unwritten);
         }
         if let Some(peek) = &peek
             && let Err(error) = self.relay.reconcile_run(peek).await

@@ -50,6 +50,26 @@ async fn begin(bursar: &Bursar, path: &str) -> Wire {
     wire
 }
 
+/// A request whose app hangs up before the service has said anything, and the repeat that has joined it.
+async fn joined(bursar: &Bursar, origin: &Origin) -> Wire {
+    let app = begin(bursar, RESPONSES).await;
+    eventually("the service to receive", || async {
+        (!origin.received().is_empty()).then_some(())
+    })
+    .await;
+    app.hang_up();
+    eventually("bursar to notice", || async {
+        (bursar.metric("bursar_client_disconnects_total", "") >= 1.0).then_some(())
+    })
+    .await;
+    let again = begin(bursar, RESPONSES).await;
+    eventually("it to join", || async {
+        (bursar.metric("bursar_joined_retries_total", "") >= 1.0).then_some(())
+    })
+    .await;
+    again
+}
+
 /// Reads until the events have this many deltas.
 async fn read_deltas(wire: &mut Wire, answer: &mut Answer, count: usize) -> Vec<String> {
     loop {
@@ -240,21 +260,7 @@ async fn a_repeat_before_the_first_byte_joins_and_reads_the_same_events_to_the_b
         };
         let origin = Origin::start([step]).await;
         let bursar = Bursar::with(&origin.url(), LIVE).await;
-        let app = begin(&bursar, RESPONSES).await;
-        eventually("the service to receive", || async {
-            (!origin.received().is_empty()).then_some(())
-        })
-        .await;
-        app.hang_up();
-        eventually("bursar to notice", || async {
-            (bursar.metric("bursar_client_disconnects_total", "") >= 1.0).then_some(())
-        })
-        .await;
-        let mut again = begin(&bursar, RESPONSES).await;
-        eventually("it to join", || async {
-            (bursar.metric("bursar_joined_retries_total", "") >= 1.0).then_some(())
-        })
-        .await;
+        let mut again = joined(&bursar, &origin).await;
         origin.go();
         origin.go();
         let mut answer = again.head().await;
@@ -282,6 +288,48 @@ async fn a_repeat_before_the_first_byte_joins_and_reads_the_same_events_to_the_b
             }
         }
     }
+}
+
+#[tokio::test]
+async fn an_app_reads_in_its_dialect_that_the_ledger_failed_also_where_it_has_joined() {
+    for joins in [false, true] {
+        let begun = [stream_head(), text("Hel")].concat();
+        let rest = [text("lo"), end(50)].concat();
+        let origin = Origin::start([pieces(&[&begun, &rest])]).await;
+        let bursar = Bursar::with(&origin.url(), LIVE).await;
+        let mut app = match joins {
+            true => joined(&bursar, &origin).await,
+            false => begin(&bursar, RESPONSES).await,
+        };
+        origin.go();
+        let mut answer = app.head().await;
+        read_deltas(&mut app, &mut answer, 1).await;
+        bursar.ledger.close().await;
+        origin.go();
+        app.rest(&mut answer).await;
+
+        assert!(!answer.complete, "{joins}: {}", answer.text());
+        let failed = last(&answer);
+        assert_eq!(failed["type"], "response.failed", "{joins}");
+        let error = &failed["response"]["error"];
+        assert_eq!(error["code"], "ledger_unavailable", "{joins}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_ends_with_the_end_mark_although_the_service_holds_its_stream_open() {
+    let end = end(50);
+    let (with_mark, last) = end.split_at(end.len() - last_chunk().len());
+    let first = [&stream_head()[..], &text("Hello"), with_mark].concat();
+    let origin = Origin::start([pieces(&[&first, last])]).await;
+    let bursar = Bursar::with(&origin.url(), LIVE).await;
+    let mut app = begin(&bursar, RESPONSES).await;
+    origin.go();
+    let answer = app.answer().await;
+
+    assert!(answer.complete, "{}", answer.text());
+    assert_eq!(text_of(RESPONSES, &answer), "Hello");
+    assert_eq!(bursar.entry_of(&answer).state, settled(50));
 }
 
 #[tokio::test]

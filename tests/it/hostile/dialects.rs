@@ -262,6 +262,9 @@ fn live_cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (number, key) in spellings().into_iter().enumerate() {
         let (first, rest) = KEY.split_at(9);
+        // The same place of each spelling: in one all letters are escapes, in one the fifth is.
+        let (said_first, said_rest) = key.split_at([9, 9 * 6, 9 + 5][number]);
+        let piece = |text: &str| said(&format!(r#"{{"content":"{text}"}}"#));
         let call = |arguments: &str| {
             let arguments = json!(arguments);
             said(&format!(
@@ -285,6 +288,16 @@ fn live_cases() -> Vec<Case> {
                     .map(String::from)
                     .chain([end.to_owned()])
                     .collect(),
+                whole.clone(),
+                PAID,
+            ),
+            (
+                "a text in two pieces",
+                vec![
+                    piece(&format!("a {said_first}")),
+                    piece(&format!("{said_rest} b")),
+                    end.to_owned(),
+                ],
                 whole.clone(),
                 PAID,
             ),

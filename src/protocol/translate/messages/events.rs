@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::json;
 use super::usage::Tokens;
+use crate::protocol::translate::escaped::pieces;
 
 /// Most bytes of a text in one event.
 const PIECE_BYTES: usize = 1024;
@@ -164,7 +165,7 @@ impl Block<'_> {
             }
         }
         end(out);
-        for piece in json::pieces(said, PIECE_BYTES) {
+        for piece in pieces(said, PIECE_BYTES) {
             begin(out, "content_block_delta");
             json::push(out, &[",\"index\":", index, ",\"delta\":"]);
             match self.kind {

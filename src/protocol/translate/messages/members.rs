@@ -84,6 +84,23 @@ pub fn elements<'a>(
     serde_json::from_str(list.get()).map_err(|_| place.refuse("It must be a list."))
 }
 
+/// The members of each object of a list, read in one pass with it.
+pub fn objects<'a>(
+    list: &'a RawValue,
+    place: &Place<'_>,
+) -> Result<Vec<Members<'a>>, Untranslatable> {
+    serde_json::from_str(list.get()).map_err(|_| {
+        let elements = match elements(list, place) {
+            Ok(elements) => elements,
+            Err(refused) => return refused,
+        };
+        let mut read = elements.into_iter().enumerate();
+        let refused =
+            read.find_map(|(index, element)| Members::read(element, &place.element(index)).err());
+        refused.unwrap_or_else(|| place.refuse("It must be a list of objects."))
+    })
+}
+
 /// The spelling of a string.
 pub fn spelled<'a>(value: &'a RawValue, place: &Place<'_>) -> Result<&'a str, Untranslatable> {
     json::inside(value).ok_or_else(|| place.refuse("It must be a string."))
@@ -146,7 +163,12 @@ impl fmt::Display for Place<'_> {
 impl<'a> Members<'a> {
     pub fn read(object: &'a RawValue, place: &Place<'_>) -> Result<Self, Untranslatable> {
         let read = serde_json::from_str(object.get());
-        read.map_err(|_| place.refuse("It must be an object that has each member once."))
+        read.map_err(|_| Self::refuse(place))
+    }
+
+    /// The refusal of what cannot be read.
+    pub fn refuse(place: &Place<'_>) -> Untranslatable {
+        place.refuse("It must be an object that has each member once.")
     }
 
     /// The member `name`. `null` counts as absent.

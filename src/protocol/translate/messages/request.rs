@@ -80,9 +80,12 @@ pub fn translate(body: &[u8]) -> Result<Translated<Turn>, Untranslatable> {
 }
 
 fn read(body: &[u8]) -> Result<Members<'_>, Untranslatable> {
-    let body: &RawValue = serde_json::from_slice(body)
-        .map_err(|_| Place::BODY.refuse("The body must be one JSON object in UTF-8."))?;
-    Members::read(body, &Place::BODY)
+    let no_json = || Place::BODY.refuse("The body must be one JSON object in UTF-8.");
+    let body = std::str::from_utf8(body).map_err(|_| no_json())?;
+    serde_json::from_str(body).map_err(|_| match serde_json::from_str::<&RawValue>(body) {
+        Ok(_) => Members::refuse(&Place::BODY),
+        Err(_) => no_json(),
+    })
 }
 
 /// Members that ask for what only Anthropic's own servers have or hold.

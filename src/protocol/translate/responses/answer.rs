@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use super::json::{Object, Text, array, quote};
 use super::memory::{Given, Item};
 use super::tools::Form;
+use super::tree::{Node, Shape, Tree};
 use super::turn::{Phase, Reply, Turn};
 use crate::money::MicroUsd;
 use crate::protocol::translate::{AnswerFacts, Unrendered};
@@ -27,6 +28,18 @@ enum End {
     Unknown,
 }
 
+/// What is looked into of a chat completion.
+const COMPLETION: &[(&str, Shape)] = &[(
+    "choices",
+    Shape::List(&Shape::Object(&[(
+        "message",
+        Shape::Object(&[(
+            "tool_calls",
+            Shape::List(&Shape::Object(&[("function", Shape::Object(&[]))])),
+        )]),
+    )])),
+)];
+
 /// The output while it is written.
 struct Output<'a> {
     turn: &'a Turn,
@@ -40,17 +53,16 @@ struct Output<'a> {
 /// Translates a whole answer.
 pub fn translate(turn: &Turn, body: &[u8], facts: AnswerFacts<'_>) -> Result<Vec<u8>, Unrendered> {
     let text = std::str::from_utf8(body).ok();
-    let completion = text.and_then(Object::read);
+    let completion = text.and_then(|text| Tree::read(text, COMPLETION));
     let completion = completion.ok_or_else(|| unrendered("it is not a JSON object"))?;
-    let choices = completion.get("choices").and_then(array);
-    let choice = choices.and_then(|choices| Object::read(choices.first()?.get()));
+    let choices = completion.list("choices").unwrap_or_default();
+    let choice = choices.first().and_then(Node::object);
     let choice = choice.ok_or_else(|| unrendered("it has no choice"))?;
-    let message = choice.get("message");
-    let message = message.and_then(|message| Object::read(message.get()));
+    let message = choice.object("message");
     let message = message.ok_or_else(|| unrendered("its choice has no message"))?;
 
     let cut_by = |reason| (End::Cut, Phase::Incomplete { reason });
-    let (end, phase) = match choice.get("finish_reason").map(RawValue::get) {
+    let (end, phase) = match choice.text("finish_reason").map(RawValue::get) {
         Some("\"length\"") => cut_by("max_output_tokens"),
         Some("\"content_filter\"") => cut_by("content_filter"),
         Some("\"stop\"" | "\"tool_calls\"" | "\"function_call\"") => (End::Whole, Phase::Completed),
@@ -64,20 +76,21 @@ pub fn translate(turn: &Turn, body: &[u8], facts: AnswerFacts<'_>) -> Result<Vec
         call_ids: HashSet::new(),
     };
     let calls = match message.get("tool_calls") {
-        Some(calls) => array(calls).ok_or_else(|| unrendered("its calls are no array"))?,
-        None => Vec::new(),
+        Some(Node::List(calls)) => calls.as_slice(),
+        Some(_) => return Err(unrendered("its calls are no array")),
+        None => &[],
     };
-    let logprobs = choice.get("logprobs");
+    let logprobs = choice.text("logprobs");
     let logprobs = logprobs.and_then(|logprobs| Object::read(logprobs.get())?.get("content"));
-    output.message(&message, logprobs, end != End::Cut, calls.is_empty())?;
+    output.message(message, logprobs, end != End::Cut, calls.is_empty())?;
     for call in calls {
         output.call(call, end)?;
     }
 
-    let created = completion.get("created");
+    let created = completion.text("created");
     let created = created.and_then(|created| created.get().parse().ok());
-    let usage = usage(completion.get("usage"), facts.cost);
-    let model = completion.get("model").and_then(Text::of).map(Text::json);
+    let usage = usage(completion.text("usage"), facts.cost);
+    let model = completion.text("model").and_then(Text::of).map(Text::json);
     let document = turn.document(&Reply {
         entry: facts.entry,
         created_at: created.unwrap_or(facts.created_s),
@@ -107,12 +120,12 @@ impl<'a> Output<'a> {
     /// The message, if there is one to give.
     fn message(
         &mut self,
-        message: &Object<'a>,
+        message: &Tree<'a>,
         logprobs: Option<&RawValue>,
         is_whole: bool,
         is_alone: bool,
     ) -> Result<(), Unrendered> {
-        let text = |name: &str| match message.get(name) {
+        let text = |name: &str| match message.text(name) {
             Some(value) => match Text::of(value) {
                 Some(text) => Ok(Some(text)),
                 None => Err(unrendered("a text of its message is no string")),
@@ -159,17 +172,16 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    fn call(&mut self, call: &'a RawValue, end: End) -> Result<(), Unrendered> {
+    fn call(&mut self, call: &Node<'a>, end: End) -> Result<(), Unrendered> {
         let is_whole = end == End::Whole;
-        let call = Object::read(call.get());
+        let call = call.object();
         let call = call.ok_or_else(|| unrendered("one of its calls is no object"))?;
-        let function = call.get("function");
-        let function = function.and_then(|function| Object::read(function.get()));
+        let function = call.object("function");
         let function = function.ok_or_else(|| unrendered("one of its calls is to no function"))?;
-        let name = function.get("name").and_then(Text::of);
+        let name = function.text("name").and_then(Text::of);
         let name = name.filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| unrendered("one of its calls has no name"))?;
-        let arguments = function.get("arguments").and_then(Text::of);
+        let arguments = function.text("arguments").and_then(Text::of);
         let spoken = name.unescaped();
         let spoken = spoken.and_then(|sent| self.turn.names().get(&sent));
         let form = spoken.map_or(Form::Function, |spoken| spoken.form);
@@ -209,7 +221,7 @@ impl<'a> Output<'a> {
             ",\"type\":\"{kind}\",\"status\":\"completed\",\"call_id\":"
         ));
         let id = call
-            .get("id")
+            .text("id")
             .and_then(Text::of)
             .filter(|id| !id.is_empty());
         // Each call of an answer needs an id of its own.

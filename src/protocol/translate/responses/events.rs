@@ -8,11 +8,22 @@
 
 use serde_json::value::RawValue;
 
-use super::json::{Object, Text, array};
+use super::json::Text;
+use super::tree::{Node, Shape, Tree};
 use crate::protocol::translate::Unrendered;
+use crate::protocol::translate::escaped::pieces;
 
 /// Bytes of a text in one delta, escapes included. A delta goes on to the end of its last character.
 const PIECE_BYTES: usize = 1024;
+
+/// What is looked into of a document.
+const DOCUMENT: &[(&str, Shape)] = &[(
+    "output",
+    Shape::List(&Shape::Object(&[(
+        "content",
+        Shape::List(&Shape::Object(&[])),
+    )])),
+)];
 
 /// The stream so far.
 #[derive(Debug, Default)]
@@ -49,7 +60,7 @@ pub fn of(document: &[u8]) -> Result<Vec<u8>, Unrendered> {
 
 fn events(document: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(document).ok()?;
-    let response = Object::read(text)?;
+    let response = read(text)?;
     let mut stream = Stream {
         out: String::with_capacity(document.len() * 4),
         ..Stream::default()
@@ -59,18 +70,43 @@ fn events(document: &[u8]) -> Option<Vec<u8>> {
     Some(stream.take())
 }
 
+/// A document as it is given. `None`: it is none.
+pub(super) fn read(document: &str) -> Option<Tree<'_>> {
+    Tree::read(document, DOCUMENT)
+}
+
 /// The document before anything was put out.
-fn begun(response: &Object<'_>) -> String {
-    let members = response.iter().map(|(name, value)| {
-        let value = match name {
-            "status" => "\"in_progress\"",
-            "output" => "[]",
-            "usage" | "error" | "incomplete_details" | "completed_at" => "null",
-            _ => value.get(),
-        };
-        format!("\"{name}\":{value}")
-    });
-    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+fn begun(response: &Tree<'_>) -> String {
+    changed(response, |name, _| match name {
+        "status" => Some("\"in_progress\""),
+        "output" => Some("[]"),
+        "usage" | "error" | "incomplete_details" | "completed_at" => Some("null"),
+        _ => None,
+    })
+}
+
+/// An object with other values where `change` names one.
+fn changed(object: &Tree<'_>, change: impl Fn(&str, &Node<'_>) -> Option<&'static str>) -> String {
+    let mut out = String::new();
+    for (name, node) in object.iter() {
+        out.push(if out.is_empty() { '{' } else { ',' });
+        out.push('"');
+        out.push_str(name);
+        out.push_str("\":");
+        match change(name, node) {
+            Some(value) => out.push_str(value),
+            None => node.write(&mut out),
+        }
+    }
+    out.push('}');
+    out
+}
+
+/// An object as it is.
+fn json(object: &Tree<'_>) -> String {
+    let mut out = String::new();
+    object.write(&mut out);
+    out
 }
 
 // === impl Stream ===
@@ -87,8 +123,8 @@ impl Stream {
         self.response("response.in_progress", response);
     }
 
-    /// A piece of the answer's text, a JSON string.
-    pub fn text_delta(&mut self, entry: &str, delta: &str) {
+    /// A piece of the answer's text, the inside of a JSON string.
+    pub fn text_delta(&mut self, entry: &str, piece: &str) {
         let id = format!("\"msg_{entry}\"");
         let item = Place {
             item_id: &id,
@@ -121,7 +157,8 @@ impl Stream {
                 &[("part", empty)],
             );
         }
-        let members = [("delta", delta), ("logprobs", "[]")];
+        let delta = format!("\"{piece}\"");
+        let members = [("delta", delta.as_str()), ("logprobs", "[]")];
         self.event("response.output_text.delta", Some(part), &members);
     }
 
@@ -131,15 +168,15 @@ impl Stream {
     }
 
     /// All that was not given yet, with the document itself. `None`: it is no document that ends a stream.
-    pub fn rest(&mut self, response: &Object<'_>, document: &str) -> Option<()> {
-        let last = match response.get("status")?.get() {
+    pub fn rest(&mut self, response: &Tree<'_>, document: &str) -> Option<()> {
+        let last = match response.text("status")?.get() {
             "\"completed\"" => "response.completed",
             "\"incomplete\"" => "response.incomplete",
             "\"failed\"" => "response.failed",
             _ => return None,
         };
-        for (place, item) in array(response.get("output")?)?.into_iter().enumerate() {
-            self.item(item, place)?;
+        for (place, item) in response.list("output")?.iter().enumerate() {
+            self.item(item.object()?, place)?;
         }
         self.response(last, document);
         Some(())
@@ -175,10 +212,9 @@ impl Stream {
         self.sequence += 1;
     }
 
-    fn item(&mut self, raw: &RawValue, output_index: usize) -> Option<()> {
-        let item = Object::read(raw.get())?;
+    fn item(&mut self, item: &Tree<'_>, output_index: usize) -> Option<()> {
         let place = Place {
-            item_id: item.get("id").and_then(Text::of)?.json(),
+            item_id: item.text("id").and_then(Text::of)?.json(),
             output_index,
             content_index: None,
         };
@@ -186,43 +222,40 @@ impl Stream {
             item_id: "",
             ..place
         };
-        let empty = |name: &str, value: &str| match name {
-            "status" => "\"in_progress\"".to_owned(),
-            "content" => "[]".to_owned(),
-            "arguments" | "input" if value.starts_with('"') => "\"\"".to_owned(),
-            _ => value.to_owned(),
-        };
-        let added = item
-            .iter()
-            .map(|(name, value)| format!("\"{name}\":{}", empty(name, value.get())));
-        let added = format!("{{{}}}", added.collect::<Vec<_>>().join(","));
         if self.text == LiveText::Unbegun {
+            let is_string =
+                |node: &Node<'_>| matches!(node, Node::Text(text) if Text::of(text).is_some());
+            let added = changed(item, |name, node| match name {
+                "status" => Some("\"in_progress\""),
+                "content" => Some("[]"),
+                "arguments" | "input" if is_string(node) => Some("\"\""),
+                _ => None,
+            });
             self.event(
                 "response.output_item.added",
                 Some(whole),
                 &[("item", &added)],
             );
         }
-        match item.get("type").and_then(Text::of)?.escaped() {
+        match item.text("type").and_then(Text::of)?.escaped() {
             "message" => {
-                let parts = item.get("content").and_then(array)?;
-                for (index, part) in parts.into_iter().enumerate() {
+                for (index, part) in item.list("content")?.iter().enumerate() {
                     let place = Place {
                         content_index: Some(index),
                         ..place
                     };
-                    self.part(part, place)?;
+                    self.part(part.object()?, place)?;
                 }
             }
             "function_call" => {
-                let text = item.get("arguments").and_then(Text::of)?;
-                let name = item.get("name")?.get();
+                let text = item.text("arguments").and_then(Text::of)?;
+                let name = item.text("name")?.get();
                 let kind = "response.function_call_arguments";
                 let done = [("name", name), ("arguments", text.json())];
                 self.text(kind, place, text, &[], &done);
             }
             "custom_tool_call" => {
-                let text = item.get("input").and_then(Text::of)?;
+                let text = item.text("input").and_then(Text::of)?;
                 let kind = "response.custom_tool_call_input";
                 self.text(kind, place, text, &[], &[("input", text.json())]);
             }
@@ -231,30 +264,25 @@ impl Stream {
         self.event(
             "response.output_item.done",
             Some(whole),
-            &[("item", raw.get())],
+            &[("item", &json(item))],
         );
         Some(())
     }
 
-    fn part(&mut self, raw: &RawValue, place: Place<'_>) -> Option<()> {
-        let part = Object::read(raw.get())?;
-        let (kind, name) = match part.get("type").and_then(Text::of)?.escaped() {
+    fn part(&mut self, part: &Tree<'_>, place: Place<'_>) -> Option<()> {
+        let (kind, name) = match part.text("type").and_then(Text::of)?.escaped() {
             "output_text" => ("response.output_text", "text"),
             "refusal" => ("response.refusal", "refusal"),
             _ => return None,
         };
-        let text = part.get(name).and_then(Text::of)?;
-        let added = part.iter().map(|(member, value)| {
-            let value = match member {
-                "logprobs" | "annotations" => "[]",
-                member if member == name => "\"\"",
-                _ => value.get(),
-            };
-            format!("\"{member}\":{value}")
-        });
-        let added = format!("{{{}}}", added.collect::<Vec<_>>().join(","));
+        let text = part.text(name).and_then(Text::of)?;
         let given = std::mem::take(&mut self.text);
         if given == LiveText::Unbegun {
+            let added = changed(part, |member, _| match member {
+                "logprobs" | "annotations" => Some("[]"),
+                member if member == name => Some("\"\""),
+                _ => None,
+            });
             self.event(
                 "response.content_part.added",
                 Some(place),
@@ -263,7 +291,7 @@ impl Stream {
         }
         match name {
             "text" => {
-                let logprobs = part.get("logprobs").map_or("[]", RawValue::get);
+                let logprobs = part.text("logprobs").map_or("[]", RawValue::get);
                 let done = [("text", text.json()), ("logprobs", logprobs)];
                 match given {
                     LiveText::Given => {
@@ -279,7 +307,7 @@ impl Stream {
         self.event(
             "response.content_part.done",
             Some(place),
-            &[("part", raw.get())],
+            &[("part", &json(part))],
         );
         Some(())
     }
@@ -294,54 +322,12 @@ impl Stream {
         done: &[(&str, &str)],
     ) {
         let delta = format!("{kind}.delta");
-        for piece in pieces(text.escaped()) {
+        for piece in pieces(text.escaped(), PIECE_BYTES) {
             let piece = format!("\"{piece}\"");
             let members = [&[("delta", piece.as_str())], with].concat();
             self.event(&delta, Some(place), &members);
         }
         self.event(&format!("{kind}.done"), Some(place), done);
-    }
-}
-
-/// Divides the inside of a JSON string where neither a character nor an escape is cut.
-fn pieces(escaped: &str) -> Vec<&str> {
-    let bytes = escaped.as_bytes();
-    let mut pieces = Vec::with_capacity(bytes.len() / PIECE_BYTES + 1);
-    let (mut begin, mut at) = (0, 0);
-    while at < bytes.len() {
-        at += unit(bytes.get(at..).unwrap_or_default());
-        if at - begin >= PIECE_BYTES {
-            pieces.extend(escaped.get(begin..at));
-            begin = at;
-        }
-    }
-    let rest = escaped.get(begin..).filter(|rest| !rest.is_empty());
-    pieces.extend(rest);
-    pieces
-}
-
-/// Bytes of the first character or escape; of both escapes of a character beyond 16 bits.
-fn unit(bytes: &[u8]) -> usize {
-    match bytes {
-        [
-            b'\\',
-            b'u',
-            b'd' | b'D',
-            b'8' | b'9' | b'a' | b'b' | b'A' | b'B',
-            _,
-            _,
-            b'\\',
-            b'u',
-            b'd' | b'D',
-            b'c'..=b'f' | b'C'..=b'F',
-            ..,
-        ] => 12,
-        [b'\\', b'u', ..] => 6,
-        [b'\\', ..] => 2,
-        [0xf0..=0xff, ..] => 4,
-        [0xe0..=0xef, ..] => 3,
-        [0xc0..=0xdf, ..] => 2,
-        _ => 1,
     }
 }
 

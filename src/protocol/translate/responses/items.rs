@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
-use super::json::{Object, Path, Text, array, quote};
+use super::json::{Object, Path, Text, objects, quote};
 use super::tools::{TOOL_SEARCH, Tools};
 use crate::protocol::translate::{Dropped, Untranslatable};
 
@@ -124,8 +124,8 @@ impl<'a, 't> Transcript<'a, 't> {
             }
             // Without a call's id the vendor's server has searched.
             Some("tool_search_call") if item.get("call_id").is_some() => {
-                item.object(at, "arguments")?;
-                let arguments = item.get("arguments").map_or("{}", RawValue::get);
+                let arguments = item.nested(at, "arguments")?;
+                let arguments = arguments.map_or("{}", RawValue::get);
                 self.call(
                     item,
                     TOOL_SEARCH.to_owned(),
@@ -444,16 +444,10 @@ fn content<'a>(
     if let Some(text) = Text::of(value) {
         return Ok(vec![Part::Text(text)]);
     }
-    let elements = array(value);
-    let elements = elements.ok_or_else(|| here.refuse("This has to be a string or an array."))?;
-    let mut parts = Vec::with_capacity(elements.len());
-    for (place, element) in elements.into_iter().enumerate() {
-        let here = here.element(place);
-        let part = Object::read(element.get());
-        let part = part.ok_or_else(|| here.refuse("A part has to be an object."))?;
-        parts.push(self::part(&part, role, &here, dropped)?);
-    }
-    Ok(parts)
+    let elements = objects(value, &here, "A part")?;
+    let elements = elements.iter().enumerate();
+    let parts = elements.map(|(place, part)| self::part(part, role, &here.element(place), dropped));
+    parts.collect()
 }
 
 fn part<'a>(

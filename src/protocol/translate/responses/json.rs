@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::protocol::translate::Untranslatable;
 
 /// Most members of one object: each is looked up by a scan. The dialect's objects have some forty.
-const MEMBERS_MAX: usize = 1024;
+pub(super) const MEMBERS_MAX: usize = 1024;
 
 /// The members of an object in their order.
 pub struct Object<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
@@ -33,11 +33,28 @@ pub enum Path<'p> {
 }
 
 /// A member's name.
-struct Name<'a>(Cow<'a, str>);
+pub(super) struct Name<'a>(pub Cow<'a, str>);
 
 /// The elements of an array. `None`: it is none.
 pub fn array(value: &RawValue) -> Option<Vec<&RawValue>> {
     serde_json::from_str(value.get()).ok()
+}
+
+/// The objects of an array, read in one pass with it. `element`: what one is called where it is none.
+pub fn objects<'a>(
+    value: &'a RawValue,
+    at: &Path<'_>,
+    element: &str,
+) -> Result<Vec<Object<'a>>, Untranslatable> {
+    serde_json::from_str(value.get()).map_err(|_| {
+        let Some(elements) = array(value) else {
+            return at.refuse("This has to be a string or an array.");
+        };
+        let is_none = |element: &&RawValue| Object::read(element.get()).is_none();
+        let place = elements.iter().position(is_none).unwrap_or_default();
+        at.element(place)
+            .refuse(format!("{element} has to be an object."))
+    })
 }
 
 /// Appends a text as a JSON string.
@@ -124,6 +141,31 @@ impl<'a> Object<'a> {
     pub fn object(&self, at: &Path<'_>, name: &str) -> Result<Option<Object<'a>>, Untranslatable> {
         let read = |value: &'a RawValue| Object::read(value.get());
         self.typed(at, name, "an object", read)
+    }
+
+    /// An object that stays text.
+    pub fn nested(
+        &self,
+        at: &Path<'_>,
+        name: &str,
+    ) -> Result<Option<&'a RawValue>, Untranslatable> {
+        let read = |value: &'a RawValue| value.get().starts_with('{').then_some(value);
+        self.typed(at, name, "an object", read)
+    }
+
+    /// As JSON, without spaces between its members.
+    pub fn to_json(&self) -> String {
+        let mut out = "{".to_owned();
+        for (name, value) in self.iter() {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            quote(&mut out, name);
+            out.push(':');
+            out.push_str(value.get());
+        }
+        out.push('}');
+        out
     }
 
     fn typed<T>(

@@ -7,15 +7,19 @@
 //! would have had whole. An answer that cannot be given so ends with `response.failed`; nothing is made up for what did
 //! not come. Memory is bounded by [`HEARD_BYTES_MAX`]. No I/O and no clock.
 
+mod redact;
+
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::answer;
+pub use self::redact::Redact;
+use self::redact::RedactedText;
 use super::events::Stream;
 use super::json::{Object, Text, array};
 use super::turn::{Phase, Reply, Turn};
+use super::{answer, events};
 use crate::money::MicroUsd;
 use crate::protocol::translate::{AnswerFacts, Unrendered};
 
@@ -42,6 +46,7 @@ pub struct Live {
     entry: String,
     created_s: u64,
     heard: Heard,
+    text: RedactedText,
     stream: Stream,
     progress: Progress,
 }
@@ -107,8 +112,17 @@ impl Live {
             entry,
             created_s,
             heard: Heard::default(),
+            text: RedactedText::default(),
             stream: Stream::default(),
             progress: Progress::Nothing,
+        }
+    }
+
+    /// What `redact` strikes out is given in no piece of the text, nor in two together.
+    pub fn without(self, redact: Redact) -> Self {
+        Self {
+            text: RedactedText::without(redact),
+            ..self
         }
     }
 
@@ -152,7 +166,10 @@ impl Live {
                 continue;
             }
             match self.heard.choice(&choice) {
-                Ok(Some(delta)) => self.stream.text_delta(&self.entry, delta),
+                Ok(Some(piece)) => {
+                    let piece = self.text.pass(piece.escaped());
+                    self.give_text(&piece);
+                }
                 Ok(None) => {}
                 Err(what) => return self.fails(what),
             }
@@ -217,6 +234,13 @@ impl Live {
         self.heard.bytes()
     }
 
+    fn give_text(&mut self, piece: &str) {
+        if !piece.is_empty() {
+            self.heard.content.push_str(piece);
+            self.stream.text_delta(&self.entry, piece);
+        }
+    }
+
     fn begin(&mut self) {
         let begun = self.turn.document(&self.reply(Phase::InProgress, None));
         self.stream.begin(&begun);
@@ -260,19 +284,21 @@ impl Live {
 
     /// Gives what was not given yet, with the document of the whole answer, which is returned.
     fn give_rest(&mut self, cost: Option<MicroUsd>) -> Result<Vec<u8>, Unrendered> {
+        // "unknown" would read as a whole answer, and a call that was cut behind its name as one without arguments.
+        if self.heard.finish_reason.is_none() {
+            return Err(answer::unrendered("it has no end"));
+        }
+        let rest = self.text.rest();
+        self.give_text(&rest);
         let facts = AnswerFacts {
             entry: &self.entry,
             created_s: self.created_s,
             cost,
         };
-        // "unknown" would read as a whole answer, and a call that was cut behind its name as one without arguments.
-        if self.heard.finish_reason.is_none() {
-            return Err(answer::unrendered("it has no end"));
-        }
         let completion = self.heard.completion();
         let document = answer::translate(&self.turn, completion.as_bytes(), facts)?;
         let text = std::str::from_utf8(&document).ok();
-        let given = text.and_then(|text| self.stream.rest(&Object::read(text)?, text));
+        let given = text.and_then(|text| self.stream.rest(&events::read(text)?, text));
         given.ok_or_else(|| answer::unrendered("it has no end"))?;
         Ok(document)
     }
@@ -306,8 +332,8 @@ impl Heard {
         }
     }
 
-    /// Takes a choice; a piece of text is returned, a JSON string. Fails with what is wrong.
-    fn choice<'a>(&mut self, choice: &Object<'a>) -> Result<Option<&'a str>, &'static str> {
+    /// Takes a choice, but for its piece of text, which is returned. Fails with what is wrong.
+    fn choice<'a>(&mut self, choice: &Object<'a>) -> Result<Option<Text<'a>>, &'static str> {
         if let Some(reason) = choice.get("finish_reason") {
             self.finish_reason = Some(reason.get().to_owned());
         }
@@ -327,11 +353,7 @@ impl Heard {
         if let Some(refusal) = piece(&delta, "refusal")? {
             self.refusal.push_str(refusal.escaped());
         }
-        let content = piece(&delta, "content")?.filter(|text| !text.is_empty());
-        if let Some(text) = content {
-            self.content.push_str(text.escaped());
-        }
-        Ok(content.map(Text::json))
+        piece(&delta, "content")
     }
 
     /// Takes a piece of a call: its id and name come once, its arguments in pieces.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::items::Transcript;
-use super::json::{Object, Path, Text, array};
+use super::json::{Object, Path, Text, objects};
 use super::memory::Item;
 use super::tools::{self, Choice, Origin, Tools};
 use super::turn::{Asked, Turn};
@@ -22,7 +22,6 @@ pub type Earlier<'e> = &'e dyn Fn(&str) -> Option<Arc<[Item]>>;
 enum Source<'a> {
     Own {
         place: usize,
-        raw: &'a RawValue,
         item: Object<'a>,
     },
     Earlier {
@@ -101,7 +100,7 @@ pub fn translate(body: &[u8], earlier: Earlier<'_>) -> Result<Translated<Turn>, 
     }
     for source in &sources {
         let (place, found) = match source {
-            Source::Own { place, item, .. } => (*place, tools::of_item(item)),
+            Source::Own { place, item } => (*place, tools::of_item(item)),
             Source::Earlier { place, item } => {
                 let item = Object::read(item.json());
                 (
@@ -191,7 +190,7 @@ fn drop_tuning(
     ] {
         request.text(at, name)?;
     }
-    request.object(at, "reasoning")?;
+    request.nested(at, "reasoning")?;
     Ok(())
 }
 
@@ -221,15 +220,12 @@ fn sources<'a>(
         sources.push(Source::Words(text));
         return Ok(sources);
     }
-    let items = array(input);
-    let items = items.ok_or_else(|| here.refuse("This has to be a string or an array."))?;
+    let items = objects(input, &here, "An item")?;
     sources.reserve(items.len());
-    for (place, raw) in items.into_iter().enumerate() {
+    for (place, item) in items.into_iter().enumerate() {
         let here = here.element(place);
-        let item = Object::read(raw.get());
-        let item = item.ok_or_else(|| here.refuse("An item has to be an object."))?;
         let source = match is_reference(&item) {
-            false => Source::Own { place, raw, item },
+            false => Source::Own { place, item },
             true => {
                 let id = item.word(&here, "id")?.ok_or_else(|| here.missing("id"))?;
                 let found = (!id.starts_with("resp_")).then(|| earlier(&id)).flatten();
@@ -272,7 +268,7 @@ fn messages<'a>(
     for source in sources {
         match source {
             Source::Words(text) => transcript.say("user", *text),
-            Source::Own { place, item, .. } => {
+            Source::Own { place, item } => {
                 transcript.add(item, &input.element(*place), dropped)?;
             }
             Source::Earlier { place, item } => {
@@ -423,8 +419,8 @@ fn format(
 fn schema(format: &Object<'_>, at: &Path<'_>, out: &mut String) -> Result<String, Untranslatable> {
     let name = format.text(at, "name")?.ok_or_else(|| at.missing("name"))?;
     let description = format.text(at, "description")?.map(Text::json);
-    format.object(at, "schema")?;
-    let schema = format.get("schema").ok_or_else(|| at.missing("schema"))?;
+    let schema = format.nested(at, "schema")?;
+    let schema = schema.ok_or_else(|| at.missing("schema"))?;
     let strict = format.flag(at, "strict")?;
 
     let mut sent = format!("{{\"name\":{}", name.json());
@@ -468,11 +464,8 @@ fn repeat(
     if let Some(user) = request.text(at, "user")? {
         echo.json("user", user.json());
     }
-    request.object(at, "metadata")?;
-    echo.json(
-        "metadata",
-        request.get("metadata").map_or("{}", RawValue::get),
-    );
+    let metadata = request.nested(at, "metadata")?;
+    echo.json("metadata", metadata.map_or("{}", RawValue::get));
     echo.json(
         "max_tool_calls",
         request.count(at, "max_tool_calls")?.unwrap_or("null"),
@@ -504,7 +497,7 @@ impl Source<'_> {
     /// As it is remembered.
     fn to_item(&self) -> Item {
         match self {
-            Self::Own { raw, .. } => Item::new(raw.get()),
+            Self::Own { item, .. } => Item::new(item.to_json()),
             Self::Earlier { item, .. } => item.clone(),
             Self::Words(text) => Item::new(format!(
                 "{{\"type\":\"message\",\"role\":\"user\",\"content\":{}}}",

@@ -527,9 +527,7 @@ fn described(tool: &Object<'_>, at: &Path<'_>) -> Result<String, Untranslatable>
         rest.push_str(",\"description\":");
         rest.push_str(text.json());
     }
-    if tool.object(at, "parameters")?.is_some()
-        && let Some(parameters) = tool.get("parameters")
-    {
+    if let Some(parameters) = tool.nested(at, "parameters")? {
         rest.push_str(",\"parameters\":");
         rest.push_str(parameters.get());
     }

@@ -1,3 +1,5 @@
+mod behind_outcome;
+
 use crate::proxy::purchase::shared::Received;
 use http::StatusCode;
 
@@ -164,27 +166,6 @@ fn a_stream_is_settled_before_its_end_mark_goes_out() {
     );
 }
 
-#[test]
-fn what_was_held_may_go_out_as_something_else_behind_the_outcome() {
-    let bench = Bench::new();
-    let mut answer = bench.answer(AnswerForm::Chat);
-    play(&mut answer, Presence::Here, vec![piece(), OUT, end_mark()]);
-    let priced = Event::Settled(Bytes::from_static(b"priced"));
-    let action = answer.on(priced, &app(Presence::Here));
-    assert!(matches!(action, Action::Write { piece, .. } if piece == "priced"));
-}
-
-#[test]
-fn what_says_that_a_stream_broke_goes_out_behind_the_outcome() {
-    let bench = Bench::new();
-    let mut answer = bench.answer(AnswerForm::Chat);
-    let failed = Event::Settled(Bytes::from_static(b"failed"));
-    let broke = read(Then::Broke(Cause::Reset));
-    let events = vec![piece(), OUT, broke, failed, OUT, Event::Did];
-    let said = play(&mut answer, Presence::Here, events);
-    assert_eq!(said[3..], ["write", "Leave(GivenUp)", "warn"]);
-}
-
 /// How a stream ends that was not settled, by what ended it, and whether its app had a part.
 #[test]
 fn what_is_not_complete_is_settled_so_and_broken_off() {
@@ -261,17 +242,6 @@ fn what_is_not_complete_is_settled_so_and_broken_off() {
         }
         assert_eq!(said, wanted, "{what}");
     }
-}
-
-#[test]
-fn an_outcome_that_cannot_be_written_gives_nothing_more() {
-    let bench = Bench::new();
-    let mut answer = bench.answer(AnswerForm::Chat);
-    let events = vec![piece(), OUT, end_mark(), Event::Refused, Event::Did, OUT];
-    let said = play(&mut answer, Presence::Here, events);
-    assert_eq!(said[3..], ["Leave(GivenUp)", "warn", "Break"]);
-    let last = play(&mut answer, Presence::Here, vec![Event::Did]);
-    assert_eq!(last, ["done false Some(LedgerUnavailable)"]);
 }
 
 #[test]
@@ -530,7 +500,12 @@ fn a_whole_answer_that_its_app_did_not_take_is_kept_for_its_repeat() {
 /// answer to its end.
 #[test]
 fn an_answer_that_no_app_reads_ends_by_time_alone() {
-    const FORMS: [AnswerForm; 3] = [AnswerForm::Document, AnswerForm::Stream, AnswerForm::Chat];
+    const FORMS: [AnswerForm; 4] = [
+        AnswerForm::Document,
+        AnswerForm::Stream,
+        AnswerForm::Chat,
+        AnswerForm::Translated,
+    ];
     let mut state = 1_u32;
     let mut chance = |below: u32| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -538,7 +513,7 @@ fn an_answer_that_no_app_reads_ends_by_time_alone() {
     };
     for run in 0..3_000_usize {
         let bench = Bench::new();
-        let mut answer = bench.answer(FORMS[run % 3]);
+        let mut answer = bench.answer(FORMS[run % 4]);
         answer.terms.is_cancelled = chance(4) == 0;
         let mut view = app(Presence::Here);
         let mut event = piece();
@@ -577,6 +552,7 @@ fn an_answer_that_no_app_reads_ends_by_time_alone() {
                 }
                 Action::Write { .. } if chance(4) == 0 => Event::Wrote(Written::Held),
                 Action::Write { .. } | Action::Warn(_) => OUT,
+                Action::Settle { .. } if chance(9) == 0 => Event::Unwritten(Bytes::from("x")),
                 Action::Drain | Action::Settle { .. } if chance(5) == 0 => Event::Refused,
                 Action::WriteWhole(_) => panic!("it flows"),
                 Action::Refuse(_) | Action::Done(_) => break,

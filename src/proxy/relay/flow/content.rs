@@ -123,6 +123,11 @@ impl Content {
     /// A stream that `live` translates.
     pub fn live(key: ApiKey, has_comments: bool, live: Live) -> Self {
         let scanner = SseScanner::new(StreamKind::Data).giving_lines(HEARD_BYTES_MAX);
+        // The redactor sees lines, and an app joins the texts of two.
+        let secret = key.clone();
+        let live = live.without(Box::new(move |text, more_comes| {
+            secret.redacted_chunk(text, more_comes)
+        }));
         Self::of(
             key,
             ContentForm::Live {
@@ -255,11 +260,6 @@ impl Content {
             ContentForm::Live { live, .. } => live.heard_bytes(),
             _ => 0,
         }
-    }
-
-    /// It is translated while it comes.
-    pub fn is_live(&self) -> bool {
-        matches!(self.form, ContentForm::Live { .. })
     }
 
     /// What was held when the end mark came, with what it cost: in the chunk with `usage` that it begins with; behind one

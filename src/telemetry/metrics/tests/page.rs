@@ -43,7 +43,7 @@ A label means the same in every metric.
 ";
 
 /// The one meaning of each label.
-const LABELS: [(&str, &str); 25] = [
+const LABELS: [(&str, &str); 26] = [
     (
         "app",
         "the app's name, for 64 apps, those of today first, and for 64 more that are added while bursar runs; `other`: further ones, and what is refused before its app is known",

@@ -30,7 +30,7 @@ pub enum Picture<'a> {
 /// A block's content: one text, or blocks.
 pub enum Content<'a> {
     Text(&'a str),
-    Blocks(Vec<&'a RawValue>),
+    Blocks(Vec<Members<'a>>),
 }
 
 /// Adds the parts of a block whose `type` was taken already.
@@ -84,9 +84,7 @@ pub fn unknown_kind(place: &Place<'_>) -> Untranslatable {
 pub fn content<'a>(value: &'a RawValue, place: &Place<'_>) -> Result<Content<'a>, Untranslatable> {
     match json::inside(value) {
         Some(text) => Ok(Content::Text(text)),
-        None if value.get().starts_with('[') => {
-            members::elements(value, place).map(Content::Blocks)
-        }
+        None if value.get().starts_with('[') => members::objects(value, place).map(Content::Blocks),
         None => Err(place.refuse("It must be a string or a list of blocks.")),
     }
 }
@@ -102,9 +100,8 @@ pub fn read_texts<'a>(
         Content::Blocks(blocks) => blocks,
     };
     let mut texts = Vec::with_capacity(blocks.len());
-    for (index, block) in blocks.into_iter().enumerate() {
+    for (index, mut block) in blocks.into_iter().enumerate() {
         let place = place.element(index);
-        let mut block = Members::read(block, &place)?;
         let kind = block.kind();
         texts.push(read_text(&kind, block, &place, dropped)?);
     }
@@ -214,9 +211,8 @@ fn read_document<'a>(
             if !texts.is_empty() {
                 parts.push(Part::Text(texts));
             }
-            for (index, block) in blocks.into_iter().enumerate() {
+            for (index, mut block) in blocks.into_iter().enumerate() {
                 let place = place.element(index);
-                let mut block = Members::read(block, &place)?;
                 match block.kind().as_str() {
                     kind @ ("text" | "image") => read_block(kind, block, &place, dropped, parts)?,
                     _ => return Err(unknown_kind(&place)),

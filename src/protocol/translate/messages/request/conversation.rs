@@ -14,6 +14,7 @@ use super::super::tool_id;
 use super::calls::Calls;
 use super::content::{self, Content, Part, Texts};
 use super::tools::Tools;
+use crate::protocol::translate::escaped::unit_len;
 use crate::protocol::translate::{Dropped, Untranslatable};
 
 /// How the line begins that Claude Code puts before its system prompt. It names the program's version and a sum of the
@@ -80,7 +81,7 @@ pub fn system<'a>(
 fn without_attribution(text: &str) -> Option<&str> {
     let mut rest = text.strip_prefix(ATTRIBUTION)?;
     while !rest.is_empty() {
-        let (unit, after) = rest.split_at_checked(json::unit_len(rest))?;
+        let (unit, after) = rest.split_at_checked(unit_len(rest))?;
         rest = after;
         if unit == "\\n" {
             break;
@@ -108,7 +109,7 @@ pub fn push_messages(
     dropped: &mut Dropped,
 ) -> Result<(), Untranslatable> {
     let mut messages = Vec::new();
-    for (index, message) in members::elements(list, place)?.into_iter().enumerate() {
+    for (index, message) in members::objects(list, place)?.into_iter().enumerate() {
         messages.push(read_message(message, &place.element(index))?);
     }
     let last_said = messages
@@ -169,9 +170,8 @@ fn read_system<'a>(
         Content::Blocks(blocks) => blocks,
     };
     let mut texts = Vec::with_capacity(blocks.len());
-    for (index, block) in blocks.into_iter().enumerate() {
+    for (index, mut block) in blocks.into_iter().enumerate() {
         let place = place.element(index);
-        let mut block = Members::read(block, &place)?;
         match block.kind().as_str() {
             "tool_addition" => tools.change(false, block, &place, dropped)?,
             "tool_removal" => tools.change(true, block, &place, dropped)?,
@@ -182,10 +182,9 @@ fn read_system<'a>(
 }
 
 fn read_message<'a>(
-    message: &'a RawValue,
+    mut members: Members<'a>,
     place: &Place<'_>,
 ) -> Result<Message<'a>, Untranslatable> {
-    let mut members = Members::read(message, place)?;
     let role = members.take("role").and_then(json::text);
     let role = match role.as_deref() {
         Some("system") => Role::System,
@@ -214,9 +213,9 @@ fn begin(out: &mut Vec<u8>, role: &str) {
 
 /// Blocks of a turn, each with its index. One without any says nothing that could be sent.
 fn blocks<'a>(
-    blocks: Vec<&'a RawValue>,
+    blocks: Vec<Members<'a>>,
     place: &Place<'_>,
-) -> Result<impl Iterator<Item = (usize, &'a RawValue)> + use<'a>, Untranslatable> {
+) -> Result<impl Iterator<Item = (usize, Members<'a>)> + use<'a>, Untranslatable> {
     if blocks.is_empty() {
         return Err(place.refuse("It must not be empty."));
     }
@@ -266,9 +265,8 @@ impl<'a, 'o> Conversation<'a, 'o> {
         match content::content(said, place)? {
             Content::Text(text) => parts.push(Part::Text(vec![text.into()])),
             Content::Blocks(list) => {
-                for (index, block) in blocks(list, place)? {
+                for (index, mut block) in blocks(list, place)? {
                     let place = place.element(index);
-                    let mut block = Members::read(block, &place)?;
                     match block.kind().as_str() {
                         "tool_result" => self.result(block, &place, dropped, &mut images)?,
                         kind => content::read_block(kind, block, &place, dropped, &mut parts)?,
@@ -320,9 +318,8 @@ impl<'a, 'o> Conversation<'a, 'o> {
             }
             Content::Blocks(list) => list,
         };
-        for (index, block) in blocks(list, place)? {
+        for (index, mut block) in blocks(list, place)? {
             let place = place.element(index);
-            let mut block = Members::read(block, &place)?;
             match block.kind().as_str() {
                 "text" => turn
                     .texts
@@ -418,9 +415,8 @@ fn push_result<'a>(
         match content::content(inside, &place)? {
             Content::Text(text) => texts.push(text.into()),
             Content::Blocks(blocks) => {
-                for (index, block) in blocks.into_iter().enumerate() {
+                for (index, mut block) in blocks.into_iter().enumerate() {
                     let place = place.element(index);
-                    let mut block = Members::read(block, &place)?;
                     let kind = block.kind();
                     content::read_block(&kind, block, &place, dropped, &mut pictures)?;
                 }

@@ -1,8 +1,8 @@
-//! Event sequences, written by hand from the dialect's own reference, and how texts are divided.
+//! Event sequences, written by hand from the dialect's own reference.
 
 use super::super::tests::samples::{completion, facts};
 use super::super::{answer, request};
-use super::{PIECE_BYTES, of, pieces};
+use super::of;
 
 /// A message, as a document and as its events.
 const MESSAGE: (&str, &str) = (
@@ -167,36 +167,6 @@ fn no_answer_ends_with_the_mark_of_chat_completions() {
     let events = of(&document).expect("events");
     assert!(!events.windows(6).any(|bytes| bytes == b"[DONE]"));
     assert!(events.ends_with(b"}}\n\n"));
-}
-
-#[test]
-fn pieces_join_to_the_text_and_cut_neither_character_nor_escape() {
-    for unit in [
-        "a",
-        "\\n",
-        "\\u00e9",
-        "\\ud83d\\ude00",
-        "\\ud800",
-        "é",
-        "€",
-        "😀",
-        "\\\\",
-        "\\\"",
-    ] {
-        for before in 0..3 {
-            let text = "x".repeat(before) + &unit.repeat(2 * PIECE_BYTES);
-            let pieces = pieces(&text);
-            assert_eq!(pieces.concat(), text, "{unit}");
-            for piece in &pieces {
-                assert!(piece.len() < PIECE_BYTES + 12, "{unit}");
-                let inner = piece.trim_start_matches('x');
-                assert_eq!(inner.replace(unit, ""), "", "{unit}");
-            }
-        }
-    }
-    assert!(pieces("").is_empty());
-    assert_eq!(pieces(&"a".repeat(PIECE_BYTES)).len(), 1);
-    assert_eq!(pieces(&"a".repeat(PIECE_BYTES + 1)).len(), 2);
 }
 
 fn kinds(events: &str) -> Vec<String> {
