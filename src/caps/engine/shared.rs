@@ -228,7 +228,7 @@ impl SharedCaps {
 
     fn refusal(&self, cap: &str, why: SharedWhy) -> Refused {
         let holding = self.of.get(cap);
-        Refused::shared(cap, why, holding.and_then(|holding| holding.order.as_ref()))
+        Refused::shared(cap, why, holding.and_then(Holding::order))
     }
 
     /// For a request that waited for the database as long as one may.
@@ -467,7 +467,7 @@ impl SharedCaps {
                 self.is_unpresented = false;
                 for (cap, holding) in &mut self.of {
                     let mut orders = held.caps.iter();
-                    holding.order = orders.find(|order| order.cap == *cap).cloned();
+                    holding.set_order(orders.find(|order| order.cap == *cap).cloned());
                 }
             }
             Heard::Answer { cap, answer } => {
@@ -539,7 +539,7 @@ impl SharedCaps {
             let (charge, under) = (charge.unwrap_or_default(), under.unwrap_or_default());
             let held = slice.as_ref().map_or(MicroUsd::ZERO, Slice::limit);
             let taken = sum(charge).saturating_add(under.reserved);
-            let order = holding.order.as_ref();
+            let order = holding.order();
             SharedCapView {
                 cap: cap.clone(),
                 period: order.map(|order| order.period),
@@ -579,7 +579,7 @@ impl SharedCaps {
             (Contact::Answers, Some(Nothing::NoCap)) => "no_cap",
             (Contact::Answers, Some(Nothing::Empty { .. })) => "empty",
             (Contact::Answers, Some(Nothing::Share)) => "share",
-            (Contact::Answers, None) if holding.order.is_none() => "no_cap",
+            (Contact::Answers, None) if holding.order().is_none() => "no_cap",
             (Contact::Answers, None) => "leased",
         }
     }

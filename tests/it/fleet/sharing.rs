@@ -17,6 +17,9 @@ fn sum(postgres: &Postgres, of: &str) -> u64 {
     postgres.sql(DATABASE, &sql).parse().expect("a sum")
 }
 
+/// The same, where nothing is reserved for a request without a price.
+const WITHOUT_FLOOR: &str = "shared_caps = [\"team\"]\n\n[caps]\nrequest_floor_micro_usd = 0\n";
+
 /// Whether a request was served, or why it was not.
 async fn outcome(member: &Member, prompt: &str) -> Result<(), String> {
     let answer: Answer = member.ask(prompt).await;
@@ -49,7 +52,7 @@ async fn a_shared_cap_stops_every_machine_and_is_exceeded_by_one_request_of_each
     let sandbox = Sandbox::start().await;
     let mut members = Vec::new();
     for number in 1..4 {
-        members.push(Member::with(&sandbox.url(), &postgres, number, SHARED).await);
+        members.push(Member::with(&sandbox.url(), &postgres, number, WITHOUT_FLOOR).await);
     }
     let round = std::sync::atomic::AtomicU64::new(0);
     within(
@@ -88,6 +91,8 @@ async fn a_shared_cap_stops_every_machine_and_is_exceeded_by_one_request_of_each
         member.stop().await;
     }
     assert_eq!(sum(&postgres, "billed"), spent);
+    let spenders = "SELECT count(*) FROM bursar_fleet.leases WHERE billed > 0";
+    assert_eq!(postgres.sql(DATABASE, spenders), "3");
     cap(&postgres, 1_000_000);
     let mut again = members.remove(0);
     again.begin().await;
@@ -102,7 +107,7 @@ async fn a_machine_without_its_database_spends_what_it_holds_also_after_a_kill_a
     let postgres = capped(1_000_000);
     let origin = pricing(50).await;
     price(&origin, 50, 60);
-    let mut member = Member::with(&origin.url(), &postgres, 1, SHARED).await;
+    let mut member = Member::with(&origin.url(), &postgres, 1, WITHOUT_FLOOR).await;
     for prompt in ["the first, of no known price", "the second"] {
         member.buy(prompt).await;
     }

@@ -47,7 +47,7 @@ pub enum Nothing {
 /// One of them.
 #[derive(Clone, Debug, Default)]
 pub struct Holding {
-    pub order: Option<SharedCap>,
+    order: Option<SharedCap>,
     slices: Vec<Slice>,
     asked: Option<LeaseAsk>,
     lack: Option<Lack>,
@@ -79,6 +79,15 @@ pub struct Standing {
 // === impl Holding ===
 
 impl Holding {
+    /// As the fleet stated it last.
+    pub fn order(&self) -> Option<&SharedCap> {
+        self.order.as_ref()
+    }
+
+    pub fn set_order(&mut self, order: Option<SharedCap>) {
+        self.order = order;
+    }
+
     pub fn slices(&self) -> &[Slice] {
         &self.slices
     }

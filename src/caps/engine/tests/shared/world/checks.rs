@@ -1,0 +1,113 @@
+//! What holds after each step of a world, and when all is well again.
+
+use super::*;
+
+impl World {
+    pub fn check_grants(&mut self) {
+        for (id, row) in &self.database.leases {
+            let of = (row.cap.clone(), row.window.since_ms);
+            self.windows.insert(LeaseId(*id), of);
+        }
+    }
+
+    pub fn check(&self) {
+        let holders = u64::try_from(self.holders.len()).unwrap();
+        for (of, billed) in &self.books {
+            let terms = self
+                .database
+                .caps
+                .iter()
+                .find(|terms| terms.name == of.0)
+                .unwrap();
+            let forgotten = self.forgotten.get(of).copied().unwrap_or(0);
+            let bound = terms.limit + forgotten + holders * self.dearest;
+            assert!(
+                *billed <= bound,
+                "{of:?}: {billed} of {} + {forgotten}",
+                terms.limit
+            );
+        }
+        for (at, holder) in self.holders.iter().enumerate() {
+            let counts = holder.engine.counts();
+            for slice in holder.engine.shared.slices() {
+                let counted = counts.of_lease(slice.lease);
+                let named = |leases: &Leases| leases.contains(slice.lease);
+                let unwritten = holder.unwritten.iter().map(|(charged, _)| charged);
+                let written = holder.journal.iter().chain(unwritten);
+                let mut known = Charge::default();
+                let written = written.filter(|charged| named(&charged.leases));
+                written.for_each(|charged| known.merge(charged.charge));
+                assert_eq!(counted, known, "holder {at}: an entry counts once");
+                let under = holder.flying.iter().filter(|flying| named(&flying.leases));
+                let reserved: u64 = under.map(|flying| flying.reserved).sum();
+                let limit = u128::from(slice.limit().get());
+                // Without what is held: a kill that takes away what an end said leaves the estimate in its place.
+                let beyond = counted.billed.get() + u128::from(reserved);
+                assert!(
+                    beyond <= limit + u128::from(self.dearest) || self.was_restored(),
+                    "holder {at}: {beyond} of {limit}"
+                );
+                let row = self.database.leases.get(&slice.lease.0);
+                let has = row.map_or(0, |row| row.granted - row.given_back);
+                assert!(
+                    limit <= u128::from(has) || self.was_restored(),
+                    "holder {at} has {limit}, and the database {has}"
+                );
+            }
+        }
+    }
+
+    /// All is well again: everything is counted once, and what nobody needs comes back.
+    pub fn heal(&mut self) {
+        self.is_faulty = false;
+        for at in 0..self.holders.len() {
+            while !self.holders[at].flying.is_empty() {
+                self.end(at);
+            }
+            let waiting: Vec<EntryId> = self.holders[at].ways.iter().map(|(id, _)| *id).collect();
+            for entry in waiting {
+                let holder = &mut self.holders[at];
+                let wall_ms = holder.wall_ms(self.now_ms);
+                let gone = holder.engine.give_up(entry, wall_ms).send();
+                assert!(gone.is_empty());
+            }
+            self.holders[at].ways.clear();
+            self.write(at);
+        }
+        for _ in 0..3 {
+            for at in 0..self.holders.len() {
+                while !self.holders[at].flying.is_empty() {
+                    self.end(at);
+                }
+                self.write(at);
+                self.visit(at, true, Round::Whole);
+                self.check();
+            }
+            self.database.resume();
+            self.now_ms += 2 * MINUTE;
+        }
+        let mut billed: BTreeMap<LeaseId, u128> = BTreeMap::new();
+        let mut held: BTreeMap<LeaseId, u128> = BTreeMap::new();
+        for holder in &self.holders {
+            for lease in holder
+                .journal
+                .iter()
+                .flat_map(|charged| charged.leases.iter())
+            {
+                let charge = holder.engine.counts().of_lease(lease);
+                billed.insert(lease, charge.billed.get());
+                held.insert(lease, charge.held.now());
+            }
+        }
+        for (id, row) in &self.database.leases {
+            let of = |sums: &BTreeMap<LeaseId, u128>| sums.get(&LeaseId(*id)).copied().unwrap_or(0);
+            let has = u128::from(row.billed);
+            assert_eq!(has, of(&billed), "each line counts once: {row:?}");
+            let is_live = row.window.until_ms > self.now_ms + 4 * MINUTE;
+            if row.cap == TEAM && is_live && !self.was_restored() {
+                let open = u128::from(row.open());
+                assert!(open <= of(&held), "{open} was left behind: {row:?}");
+            }
+        }
+    }
+}
