@@ -8,10 +8,11 @@
 //! no answer, and no name of a person leaves the machine ([`shipped`] lists what does). Without `[fleet]` nothing
 //! here runs.
 //!
-//! Lowest first: `address` `chain` `identity` `lease_file` `orders` `schema` `shipped` < `database` `listen` `marks` <
-//! `leases` `operator` `ship` < `carry` `shared` < `worker`.
+//! Lowest first: `address` `chain` `identity` `lease_file` `orders` `schema` `shipped` < `answer` `marks` < `leases`
+//! `shared` < `database` `listen` < `operator` `ship` < `carry` < `worker`.
 
 mod address;
+mod answer;
 mod carry;
 mod chain;
 mod database;
@@ -29,7 +30,8 @@ mod shipped;
 mod worker;
 
 pub use address::{Address, AddressError, UrlFile};
-pub use database::{Fleet, FleetError, Greeting, Standing};
+pub use answer::FleetError;
+pub use database::{Fleet, Greeting, Standing};
 pub use identity::{FleetIdentity, IdentityError};
 pub use operator::{FleetBy, FleetLedger, FleetSpend, Operator};
 pub use orders::FleetOrders;

@@ -6,24 +6,22 @@
 //! connection is enough; no call outlasts [`CALL_MAX`].
 
 use std::future::Future;
-use std::time::Duration;
 
 use tokio::time::timeout;
-use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, NoTls, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::Address;
+pub(super) use super::answer::FleetError;
+use super::answer::{CALL_MAX, chain, number, seq, speaks, value};
 use super::chain::{Chain, LineHash, line_hash, why_word};
 use super::identity::FleetIdentity;
+use super::leases;
 use super::orders::FleetOrders;
-use super::schema::VERSION;
 use super::shipped::shipped;
+use crate::caps::leases::{GiveBack, GiveBackAnswer, Held, Lease, LeaseAnswer, LeaseAsk};
 use crate::ledger::query::Shelved;
-
-/// Longest wait for an answer.
-const CALL_MAX: Duration = Duration::from_secs(30);
 
 /// A connection; it ends with this value.
 pub struct Fleet {
@@ -75,57 +73,6 @@ struct Batch {
     last_seqs: Vec<i64>,
     texts: Vec<String>,
     hashes: Vec<Option<Vec<u8>>>,
-}
-
-/// Why a call came to nothing.
-#[derive(Debug, thiserror::Error)]
-pub enum FleetError {
-    #[error("the fleet's database cannot be reached: {0}")]
-    Unreachable(String),
-    #[error("the fleet's database did not answer within {} s", CALL_MAX.as_secs())]
-    Slow,
-    #[error("this fleet does not know the ledger; a code lets it in (docs/fleet.md)")]
-    Unknown,
-    #[error("the ledger was revoked; nothing more is taken of it (docs/fleet.md)")]
-    Revoked,
-    #[error(
-        "the code is not known, was used, or has expired; an operator makes another (docs/fleet.md)"
-    )]
-    BadCode,
-    #[error(
-        "1000 copies of this ledger took names of their own within a day; make images of machines \
-         without a state directory (docs/fleet.md)"
-    )]
-    Copies,
-    #[error(
-        "the database has no schema of a fleet; as an administrator: bursar fleet schema | psql -d DATABASE"
-    )]
-    NoSchema,
-    #[error(
-        "this login may not do that in the fleet's database: a bursar signs in with a role IN ROLE bursar_node, an operator \
-         with bursar_operator, a reader with bursar_reader (docs/fleet.md)"
-    )]
-    NotAllowed,
-    #[error("the fleet's schema has version {found}, and this bursar speaks {VERSION}; {}", advice(*found))]
-    Version { found: i32 },
-    #[error("the fleet's database refused: {0}")]
-    Refused(String),
-    #[error("a line of the journal is not JSON, and cannot be shipped: number {0}")]
-    Unshippable(u64),
-}
-
-fn advice(found: i32) -> &'static str {
-    match found > VERSION {
-        true => "install a newer bursar",
-        false => "run `bursar fleet schema | psql -d DATABASE` as its administrator",
-    }
-}
-
-fn speaks(found: i32) -> Result<(), FleetError> {
-    match found == VERSION {
-        true => Ok(()),
-        false => Err(FleetError::Version { found }),
-    }
 }
 
 // === impl Fleet ===
@@ -324,6 +271,86 @@ impl Fleet {
         value(&row, 0)
     }
 
+    /// Presents the caller's leases, which are this machine's from here on, and hears which there are. After `hello`,
+    /// and once it is known that this is no copy. `machine` names the machine and its start; `mark_seq` is the highest
+    /// line that was ever acknowledged to the caller by its present name.
+    pub async fn hold(
+        &self,
+        caller: &FleetIdentity,
+        machine: &str,
+        mark_seq: u64,
+        leases: &[Lease],
+    ) -> Result<Held, FleetError> {
+        let (mark_seq, stated) = (number(mark_seq), leases::stated(leases)?);
+        let row = self
+            .one(
+                "SELECT bursar_fleet.hold($1, $2, $3, $4, $5)",
+                &[
+                    (&caller.ledger, Type::UUID),
+                    (&caller.secret(), Type::BYTEA),
+                    (&machine, Type::TEXT),
+                    (&mark_seq, Type::INT8),
+                    (&stated, Type::TEXT),
+                ],
+            )
+            .await?;
+        leases::held(value(&row, 0)?)
+    }
+
+    /// Asks for more of a cap.
+    pub async fn lease(
+        &self,
+        caller: &FleetIdentity,
+        machine: &str,
+        ask: &LeaseAsk,
+    ) -> Result<LeaseAnswer, FleetError> {
+        let (want, least) = (number(ask.want.get()), number(ask.least.get()));
+        let ahead = i32::try_from(ask.ahead).unwrap_or(i32::MAX);
+        let row = self
+            .one(
+                "SELECT verdict, lease, since_ms, until_ms, begins_in_ms, ends_in_ms, granted, given_back, \
+                 give_back_number, billed::text, amount, left_micro_usd, limit_micro_usd, may_return \
+                 FROM bursar_fleet.lease($1, $2, $3, $4, $5, $6, $7, $8)",
+                &[
+                    (&caller.ledger, Type::UUID),
+                    (&caller.secret(), Type::BYTEA),
+                    (&machine, Type::TEXT),
+                    (&ask.cap, Type::TEXT),
+                    (&ask.request, Type::UUID),
+                    (&want, Type::INT8),
+                    (&least, Type::INT8),
+                    (&ahead, Type::INT4),
+                ],
+            )
+            .await?;
+        leases::answer(&row, &ask.cap)
+    }
+
+    /// Gives a part of a lease back.
+    pub async fn give_back(
+        &self,
+        caller: &FleetIdentity,
+        part: &GiveBack,
+    ) -> Result<GiveBackAnswer, FleetError> {
+        let part_number = i32::try_from(part.number).unwrap_or(i32::MAX);
+        let (amount, up_to_seq) = (number(part.amount.get()), number(part.up_to_seq));
+        let row = self
+            .one(
+                "SELECT verdict, granted, given_back, give_back_number \
+                 FROM bursar_fleet.give_back($1, $2, $3, $4, $5, $6)",
+                &[
+                    (&caller.ledger, Type::UUID),
+                    (&caller.secret(), Type::BYTEA),
+                    (&part.lease, Type::UUID),
+                    (&part_number, Type::INT4),
+                    (&amount, Type::INT8),
+                    (&up_to_seq, Type::INT8),
+                ],
+            )
+            .await?;
+        leases::given_back(&row)
+    }
+
     pub(super) async fn one(
         &self,
         sql: &str,
@@ -363,42 +390,6 @@ async fn in_time<T>(
     }
 }
 
-// === impl FleetError ===
-
-impl From<tokio_postgres::Error> for FleetError {
-    fn from(error: tokio_postgres::Error) -> Self {
-        let Some(said) = error.as_db_error() else {
-            return Self::Unreachable(chain_of(&error));
-        };
-        let missing = [
-            SqlState::INVALID_SCHEMA_NAME,
-            SqlState::UNDEFINED_FUNCTION,
-            SqlState::UNDEFINED_TABLE,
-        ];
-        match said.code().code() {
-            "BF001" => Self::Unknown,
-            "BF002" => Self::Revoked,
-            "BF004" => Self::BadCode,
-            "BF008" => Self::Copies,
-            _ if missing.contains(said.code()) => Self::NoSchema,
-            _ if *said.code() == SqlState::INSUFFICIENT_PRIVILEGE => Self::NotAllowed,
-            code => Self::Refused(format!("{} ({code})", said.message())),
-        }
-    }
-}
-
-/// An error and what caused it: the driver's own text is "error connecting to server".
-fn chain_of(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}
-
 // === impl Batch ===
 
 impl Batch {
@@ -424,29 +415,4 @@ impl Batch {
         }
         Ok(batch)
     }
-}
-
-/// Numbers of lines, times and amounts are far below 2^63.
-pub(super) fn number(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-pub(super) fn value<'a, T: tokio_postgres::types::FromSql<'a>>(
-    row: &'a Row,
-    at: usize,
-) -> Result<T, FleetError> {
-    row.try_get(at).map_err(|error| {
-        FleetError::Refused(format!("its answer cannot be read: {}", chain_of(&error)))
-    })
-}
-
-pub(super) fn seq(row: &Row, at: usize) -> Result<u64, FleetError> {
-    let seq: i64 = value(row, at)?;
-    u64::try_from(seq).map_err(|_| FleetError::Refused("it answered a negative number".to_owned()))
-}
-
-fn chain(row: &Row, at: usize) -> Result<Chain, FleetError> {
-    let bytes: Option<Vec<u8>> = value(row, at)?;
-    Chain::from_bytes(bytes.unwrap_or_default())
-        .ok_or_else(|| FleetError::Refused("it answered no hash".to_owned()))
 }

@@ -1,18 +1,14 @@
-//! The database's functions for holders of shared caps, as calls: leases are presented, asked for and given back.
+//! Leases as they cross to the fleet's database and back: one JSON text each way, or one row.
 //!
-//! Promise: as of all calls ([`super::database`]). An answer that cannot be read is refused whole; no amount is made up
-//! for one that is absent.
+//! Promise: an answer that cannot be read is refused whole; no amount is made up for one that is absent.
 
 use serde::{Deserialize, Serialize};
 use tokio_postgres::Row;
-use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use super::database::{Fleet, FleetError, number, seq, value};
-use super::identity::FleetIdentity;
+use super::answer::{FleetError, seq, value};
 use crate::caps::leases::{
-    GiveBack, GiveBackAnswer, Grant, Held, Lease, LeaseAnswer, LeaseAsk, LeaseTotals, LiveLease,
-    SharedCap,
+    GiveBackAnswer, Grant, Held, Lease, LeaseAnswer, LeaseTotals, LiveLease, SharedCap,
 };
 use crate::caps::{Period, Window};
 use crate::ledger::totals::MicroUsdSum;
@@ -64,99 +60,15 @@ struct LeaseText {
     billed_micro_usd: MicroUsdSum,
 }
 
-// === impl Fleet ===
-
-impl Fleet {
-    /// Presents the caller's leases, which are this machine's from here on, and hears which there are. After `hello`,
-    /// and once it is known that this is no copy. `machine` names the machine and its start; `mark_seq` is the highest
-    /// line that was ever acknowledged to the caller by its present name.
-    pub async fn hold(
-        &self,
-        caller: &FleetIdentity,
-        machine: &str,
-        mark_seq: u64,
-        leases: &[Lease],
-    ) -> Result<Held, FleetError> {
-        let (mark_seq, leases) = (number(mark_seq), stated(leases)?);
-        let row = self
-            .one(
-                "SELECT bursar_fleet.hold($1, $2, $3, $4, $5)",
-                &[
-                    (&caller.ledger, Type::UUID),
-                    (&caller.secret(), Type::BYTEA),
-                    (&machine, Type::TEXT),
-                    (&mark_seq, Type::INT8),
-                    (&leases, Type::TEXT),
-                ],
-            )
-            .await?;
-        held(value(&row, 0)?)
-    }
-
-    /// Asks for more of a cap.
-    pub async fn lease(
-        &self,
-        caller: &FleetIdentity,
-        machine: &str,
-        ask: &LeaseAsk,
-    ) -> Result<LeaseAnswer, FleetError> {
-        let (want, least) = (number(ask.want.get()), number(ask.least.get()));
-        let ahead = i32::try_from(ask.ahead).unwrap_or(i32::MAX);
-        let row = self
-            .one(
-                "SELECT verdict, lease, since_ms, until_ms, begins_in_ms, ends_in_ms, granted, given_back, \
-                 give_back_number, billed::text, amount, left_micro_usd, limit_micro_usd, may_return \
-                 FROM bursar_fleet.lease($1, $2, $3, $4, $5, $6, $7, $8)",
-                &[
-                    (&caller.ledger, Type::UUID),
-                    (&caller.secret(), Type::BYTEA),
-                    (&machine, Type::TEXT),
-                    (&ask.cap, Type::TEXT),
-                    (&ask.request, Type::UUID),
-                    (&want, Type::INT8),
-                    (&least, Type::INT8),
-                    (&ahead, Type::INT4),
-                ],
-            )
-            .await?;
-        answer(&row, &ask.cap)
-    }
-
-    /// Gives a part of a lease back.
-    pub async fn give_back(
-        &self,
-        caller: &FleetIdentity,
-        part: &GiveBack,
-    ) -> Result<GiveBackAnswer, FleetError> {
-        let part_number = i32::try_from(part.number).unwrap_or(i32::MAX);
-        let (amount, up_to_seq) = (number(part.amount.get()), number(part.up_to_seq));
-        let row = self
-            .one(
-                "SELECT verdict, granted, given_back, give_back_number \
-                 FROM bursar_fleet.give_back($1, $2, $3, $4, $5, $6)",
-                &[
-                    (&caller.ledger, Type::UUID),
-                    (&caller.secret(), Type::BYTEA),
-                    (&part.lease, Type::UUID),
-                    (&part_number, Type::INT4),
-                    (&amount, Type::INT8),
-                    (&up_to_seq, Type::INT8),
-                ],
-            )
-            .await?;
-        given_back(&row)
-    }
-}
-
 /// Leases as their holder states them.
-fn stated(leases: &[Lease]) -> Result<String, FleetError> {
+pub fn stated(leases: &[Lease]) -> Result<String, FleetError> {
     let stated: Vec<StatedLease<'_>> = leases.iter().map(StatedLease::of).collect();
     serde_json::to_string(&stated)
         .map_err(|error| FleetError::Refused(format!("leases cannot be written: {error}")))
 }
 
 /// The answer to them.
-fn held(text: &str) -> Result<Held, FleetError> {
+pub fn held(text: &str) -> Result<Held, FleetError> {
     let read: HeldText = serde_json::from_str(text)
         .map_err(|error| unreadable(&format!("leases that cannot be read: {error}")))?;
     let leases = read.leases.into_iter().map(LeaseText::read);
@@ -168,7 +80,7 @@ fn held(text: &str) -> Result<Held, FleetError> {
 }
 
 /// The answer to a wish for more of a cap.
-fn answer(row: &Row, cap: &str) -> Result<LeaseAnswer, FleetError> {
+pub fn answer(row: &Row, cap: &str) -> Result<LeaseAnswer, FleetError> {
     let limit = || seq(row, 12).map(MicroUsd::new);
     match value::<&str>(row, 0)? {
         "granted" => {
@@ -209,7 +121,7 @@ fn answer(row: &Row, cap: &str) -> Result<LeaseAnswer, FleetError> {
 }
 
 /// What became of a part that was given back: `verdict, granted, given_back, give_back_number`.
-fn given_back(row: &Row) -> Result<GiveBackAnswer, FleetError> {
+pub fn given_back(row: &Row) -> Result<GiveBackAnswer, FleetError> {
     match value::<&str>(row, 0)? {
         "taken" => Ok(GiveBackAnswer::Taken(totals(row, 1)?)),
         "known" => Ok(GiveBackAnswer::Known(totals(row, 1)?)),

@@ -7,8 +7,12 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 use uuid::Uuid;
 
-use super::database::{Fleet, FleetError, seq, value};
+use super::answer::{FleetError, number, seq, value};
+use super::database::Fleet;
+use super::shared::{CapNow, CapOrdered, LeaseNow, LedgerShare, Pause, ShareOrdered};
+use crate::caps::Period;
 use crate::ledger::totals::MicroUsdSum;
+use crate::money::MicroUsd;
 use crate::protocol::closed_set;
 
 /// A connection of an operator, or of one who only reads.
@@ -194,7 +198,102 @@ impl Operator {
         rows.iter().map(read).collect()
     }
 
-    pub(super) async fn only<T: for<'a> FromSql<'a>>(
+    /// Sets a cap over all ledgers that obey it.
+    pub async fn order_cap(
+        &self,
+        cap: &str,
+        period: Period,
+        zone: &str,
+        limit: MicroUsd,
+    ) -> Result<CapOrdered, FleetError> {
+        let limit = number(limit.get());
+        let period = period.as_str();
+        let parameters = [
+            (&cap as _, Type::TEXT),
+            (&period as _, Type::TEXT),
+            (&zone as _, Type::TEXT),
+            (&limit as _, Type::INT8),
+        ];
+        let sql = "SELECT bursar_fleet.order_cap($1, $2, $3, $4)";
+        let ordered: String = self.only(sql, &parameters).await?;
+        CapOrdered::from_word(&ordered).ok_or_else(|| unreadable("an outcome"))
+    }
+
+    /// What was leased of it stays leased.
+    pub async fn remove_cap(&self, cap: &str) -> Result<CapOrdered, FleetError> {
+        let sql = "SELECT bursar_fleet.order_cap($1, NULL, NULL, NULL)";
+        let ordered: String = self.only(sql, &[(&cap, Type::TEXT)]).await?;
+        CapOrdered::from_word(&ordered).ok_or_else(|| unreadable("an outcome"))
+    }
+
+    pub async fn order_share(
+        &self,
+        ledger: Uuid,
+        cap: &str,
+        largest: Option<MicroUsd>,
+        ahead_windows: u32,
+        ahead: MicroUsd,
+    ) -> Result<ShareOrdered, FleetError> {
+        let largest = largest.map(|largest| number(largest.get()));
+        let (windows, ahead) = (
+            i32::try_from(ahead_windows).unwrap_or(i32::MAX),
+            number(ahead.get()),
+        );
+        let parameters = [
+            (&ledger as _, Type::UUID),
+            (&cap as _, Type::TEXT),
+            (&largest as _, Type::INT8),
+            (&windows as _, Type::INT4),
+            (&ahead as _, Type::INT8),
+        ];
+        let sql = "SELECT bursar_fleet.order_share($1, $2, $3, $4, $5)";
+        let ordered: String = self.only(sql, &parameters).await?;
+        ShareOrdered::from_word(&ordered).ok_or_else(|| unreadable("an outcome"))
+    }
+
+    /// `false`: nothing was paused.
+    pub async fn resume(&self) -> Result<bool, FleetError> {
+        self.only("SELECT bursar_fleet.resume()", &[]).await
+    }
+
+    /// `None`: leases are granted.
+    pub async fn pause(&self) -> Result<Option<Pause>, FleetError> {
+        let sql = "SELECT (extract(epoch FROM since) * 1000)::bigint, (extract(epoch FROM ends) * 1000)::bigint, \
+                   ledger, host, awaited FROM bursar_fleet.pause";
+        let rows = self.0.call(sql, &[]).await?;
+        rows.first().map(Pause::read).transpose()
+    }
+
+    /// By name.
+    pub async fn caps(&self) -> Result<Vec<CapNow>, FleetError> {
+        let sql = "SELECT cap, period, zone, (extract(epoch FROM since) * 1000)::bigint, \
+                   (extract(epoch FROM until) * 1000)::bigint, limit_micro_usd, charged_micro_usd::text, \
+                   billed_micro_usd::text, open_micro_usd::text, holders, over_micro_usd::text, \
+                   put_back_micro_usd::text, ordered_by FROM bursar_fleet.caps_now ORDER BY cap";
+        let rows = self.0.call(sql, &[]).await?;
+        rows.iter().map(CapNow::read).collect()
+    }
+
+    /// By cap, window and machine.
+    pub async fn leases(&self) -> Result<Vec<LeaseNow>, FleetError> {
+        let sql = "SELECT cap, host, ledger, (extract(epoch FROM since) * 1000)::bigint, \
+                   (extract(epoch FROM until) * 1000)::bigint, granted_micro_usd, given_back_micro_usd, \
+                   billed_micro_usd::text, charged_micro_usd::text, open_micro_usd::text, \
+                   (extract(epoch FROM heard) * 1000)::bigint, is_revoked FROM bursar_fleet.leases_now \
+                   ORDER BY cap, since, host, ledger, lease";
+        let rows = self.0.call(sql, &[]).await?;
+        rows.iter().map(LeaseNow::read).collect()
+    }
+
+    /// By cap and machine.
+    pub async fn shares(&self) -> Result<Vec<LedgerShare>, FleetError> {
+        let sql = "SELECT cap, host, ledger, largest_micro_usd, ahead_windows, ahead_micro_usd \
+                   FROM bursar_fleet.largest_shares ORDER BY cap, host, ledger";
+        let rows = self.0.call(sql, &[]).await?;
+        rows.iter().map(LedgerShare::read).collect()
+    }
+
+    async fn only<T: for<'a> FromSql<'a>>(
         &self,
         sql: &str,
         parameters: &[(&(dyn tokio_postgres::types::ToSql + Sync), Type)],

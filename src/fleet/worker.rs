@@ -17,7 +17,8 @@ use uuid::Uuid;
 
 use super::address::{Address, UrlFile};
 use super::carry::Carrier;
-use super::database::{Fleet, FleetError};
+use super::answer::FleetError;
+use super::database::Fleet;
 use super::identity::FleetIdentity;
 use super::lease_file::{KeptLeases, Machine};
 use super::listen::{Hints, share};
