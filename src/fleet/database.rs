@@ -13,7 +13,7 @@ use tokio_postgres::{Client, NoTls, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::Address;
-pub(super) use super::answer::FleetError;
+use super::answer::FleetError;
 use super::answer::{CALL_MAX, chain, number, seq, speaks, value};
 use super::chain::{Chain, LineHash, line_hash, why_word};
 use super::identity::FleetIdentity;

@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 
 use tokio::task::spawn_blocking;
 
+use super::answer::FleetError;
 use super::chain::Chain;
-use super::database::{Fleet, FleetError, Standing, Taken};
+use super::database::{Fleet, Standing, Taken};
 use super::identity::{FleetIdentity, IdentityError};
 use super::marks::Marks;
 use crate::ledger::LedgerError;

@@ -16,8 +16,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use uuid::Uuid;
 
 use super::address::{Address, UrlFile};
-use super::carry::Carrier;
 use super::answer::FleetError;
+use super::carry::Carrier;
 use super::database::Fleet;
 use super::identity::FleetIdentity;
 use super::lease_file::{KeptLeases, Machine};
