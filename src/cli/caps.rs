@@ -335,7 +335,7 @@ fn report(view: &CapsView, look: &Look) -> String {
 /// Caps that many machines share, and what this one holds of them.
 fn shared(caps: &[SharedCapView], look: &Look) -> String {
     let mut table = TextTable::new(
-        "shared cap|=window|>limit|>leased here|>spent|>held|>left|>~reserved|>~ahead|>~all machines|fleet",
+        "=shared cap|=window|>limit|>leased here|>spent|>held|>left|>~reserved|>~ahead|>~all machines|=fleet",
     );
     for cap in caps {
         let ink = match cap.open.is_zero() && cap.state != "leased" {
@@ -364,13 +364,13 @@ fn shared(caps: &[SharedCapView], look: &Look) -> String {
 /// The state of a shared cap, in words.
 pub fn fleet_says(state: &str) -> &str {
     match state {
-        "leased" => "heard",
-        "empty" => "nothing left",
-        "share" => "the largest share is used up",
-        "paused" => "restored, grants nothing: bursar fleet resume",
-        "unreachable" => "cannot be reached",
-        "unheard" => "not heard yet",
-        "no_cap" => "has no such cap",
+        "leased" => "answers",
+        "empty" => "has none",
+        "share" => "share used",
+        "paused" => "paused",
+        "unreachable" => "away",
+        "unheard" => "unheard",
+        "no_cap" => "no such cap",
         other => other,
     }
 }

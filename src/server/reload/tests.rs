@@ -61,7 +61,7 @@ fn a_reload_takes_what_it_can_and_keeps_what_takes_a_restart() {
          [ledger]\nstate_dir = \"elsewhere\"\ndurability = \"process\"\non_failure = \"serve\"\nretention_days = 7\n\
          [log]\nformat = \"json\"\nlevel = \"debug\"\n[retry]\nattempts = 5\n\
          [fleet]\nurl_file = \"url\"\nhost_label = \"h\"\nca_file = \"ca\"\ninsecure = true\nship_interval_s = 7\n\
-         resend_days = 7\nship_people = true\nstop_flush_s = 7\n",
+         resend_days = 7\nship_people = true\nstop_flush_s = 7\nshared_caps = [\"team\"]\nephemeral = true\n",
     );
     let keys = running.keys_needing_restart(&new);
     let marked = include_str!("../../../config.toml")
