@@ -163,17 +163,12 @@ def test_claude_is_billed_once_for_a_turn_that_is_cut(place, event):
     assert len(place.debits()) == 1
 
 
+BEFORE_THE_TEXT_IS_WHOLE = ["message_start", "content_block_start", "content_block_delta", "content_block_stop"]
+
+
 @pytest.mark.parametrize(
     "event",
-    [
-        "message_start",
-        "content_block_start",
-        "content_block_delta",
-        "content_block_stop",
-        "content_block_start#2",
-        "content_block_delta#2",
-        "content_block_delta#200",
-    ],
+    [*BEFORE_THE_TEXT_IS_WHOLE, "content_block_start#2", "content_block_delta#2", "content_block_delta#200"],
 )
 def test_claude_is_billed_once_for_a_turn_of_a_text_and_a_call_that_is_cut(place, event):
     file = place.work / "note.txt"
@@ -185,7 +180,8 @@ def test_claude_is_billed_once_for_a_turn_of_a_text_and_a_call_that_is_cut(place
     assert place.was_cut()
     assert "The note is written." in said
     assert len(place.debits()) == 2
-    assert written(place) == 1
+    # A text that it has whole it says in its repeat, as Codex does; then that is the next turn.
+    assert written(place) == 1 if event in BEFORE_THE_TEXT_IS_WHOLE else written(place) <= 1
 
 
 def test_launch_of_claude_prints_what_it_cost(place):

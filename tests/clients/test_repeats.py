@@ -12,7 +12,6 @@ WEATHER = call("get_weather", city="Paris")
 # So long that the request waits when its connection is cut.
 WAITS = {"delay_ms": 1_000}
 LLAMAINDEX = CACHE / "clients-llamaindex/bin/python"
-RIVER = "I like the river in winter."
 
 
 def agents(place, last, **more):
@@ -54,8 +53,9 @@ def opencode(place, last, **more):
 
 
 def aider(place, last, **more):
-    place.story(text(last), **WAITS)
-    asked = "aider --no-git --yes-always --no-show-model-warnings --message 'a question'"
+    # Its prompt has turns that it makes up as examples.
+    place.rule({}, text(last), **WAITS)
+    asked = "aider --no-git --yes-always --no-show-model-warnings --chat-mode ask --message 'a question'"
     return place.with_lines("aider", asked, **more), 1
 
 
