@@ -273,7 +273,7 @@ def promised(world, machine):
 
 
 def killed(world, server, before):
-    heading("a machine dies: kill -9, with the ink of its journal wet")
+    heading("a machine dies: kill -9, behind what it has just spent")
     for number in range(FIRST):
         server.buy(f"What is {number} + 40? asks server, about to die")
     server.kill()
