@@ -304,6 +304,7 @@ def fleet(folder):
     database.sql(f"SELECT bursar_fleet.invite('{CODE}', NULL)")
     database.sql("SELECT bursar_fleet.order_cap('team', 'day', 'UTC', 50000000)")
     url_file = folder / "fleet-url"
+    url_file.touch(mode=0o600)
     url_file.write_text(f"{database.url('node')}\n{CODE}\n")
     return database, FLEET.format(url_file=url_file)
 
