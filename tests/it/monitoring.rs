@@ -109,7 +109,10 @@ fn dashboard_alerts_and_runbook_name_only_metrics_that_there_are() {
         ("the alerts", alerts),
         ("the cases of alerts", read("grafana/alerts-tests.yml")),
         // Beside metrics it names tables of the fleet's schema.
-        ("the runbook", read("docs/runbook.md").replace("bursar_fleet.", "")),
+        (
+            "the runbook",
+            read("docs/runbook.md").replace("bursar_fleet.", ""),
+        ),
     ] {
         for family in families(&text) {
             assert!(listed.contains(&family), "{place}: there is no {family}");

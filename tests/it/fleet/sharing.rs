@@ -129,10 +129,7 @@ async fn a_machine_without_its_database_spends_what_it_holds_also_after_a_kill_a
         .await
         .expect("it runs");
     let shown = String::from_utf8_lossy(&caps.stdout).into_owned();
-    assert!(
-        shown.contains("team") && shown.contains("away"),
-        "{shown}"
-    );
+    assert!(shown.contains("team") && shown.contains("away"), "{shown}");
     let page = member.daemon().admin_page("/metrics").await.text();
     for line in [
         format!("bursar_fleet_lease_usd{{cap=\"team\"}} 0.{held:06}"),
