@@ -338,12 +338,16 @@ impl Worker {
             }
             caps.present_leases();
         }
-        if !self.table.shared_caps.is_empty() && errand != Errand::Leave {
+        if !self.table.shared_caps.is_empty() {
             // What is leased is the ledger's, and a copy of it has to know that it is one.
             shipping.agree(&fleet, self.clock.wall_ms()).await?;
             self.is_holder(shipping.identity().ledger, caps)?;
             if let Some(carrier) = self.carrier(shipping) {
-                carrier.carry(&fleet, caps, Round::Ask).await?;
+                let round = match errand {
+                    Errand::Leave => Round::Present,
+                    Errand::Lease | Errand::Hello | Errand::Ship => Round::Ask,
+                };
+                carrier.carry(&fleet, caps, round).await?;
             }
         }
         Ok(fleet)

@@ -47,6 +47,8 @@ pub enum Errand {
 /// What a visit to the database is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Round {
+    /// What is held is presented: lines are shipped behind that, for a restored database knows no lease that they name.
+    Present,
     /// What is lacking. Nothing goes back: that takes lines that were shipped.
     Ask,
     /// All of it.
@@ -362,6 +364,9 @@ impl SharedCaps {
                 .iter()
                 .filter(|slice| self.is_void || !slice.is_over(up_ms));
             return Some(Errand::Present(live.map(Slice::presented).collect()));
+        }
+        if round == Round::Present {
+            return None;
         }
         let slice = dearest.map_or(0, |dearest| u128::from(dearest.get()));
         let slice = (slice.saturating_mul(SLICE_OF_DEAREST), self.is_ephemeral);

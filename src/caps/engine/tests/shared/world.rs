@@ -345,7 +345,11 @@ impl World {
         if round != Round::Ask {
             self.holders[at].engine.shared.present();
         }
-        if round != Round::Last && !self.carry(at, Round::Ask) {
+        let first = match round {
+            Round::Last => Round::Present,
+            _ => Round::Ask,
+        };
+        if !self.carry(at, first) {
             return;
         }
         if shipping {
