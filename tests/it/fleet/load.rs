@@ -14,10 +14,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::{DATABASE, buy, pricing_always, private_file, summed};
+use super::{DATABASE, pricing_always, private_file, summed};
 use crate::support::pgbouncer::PgBouncer;
 use crate::support::postgres::Postgres;
-use crate::support::{Bursar, within};
+use crate::support::{Bursar, chat, within};
 
 const BURSARS: usize = 200;
 const PRICE: u64 = 21;
@@ -28,12 +28,16 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// Each one's pause between requests: two cores have to serve all of them, in a build for tests.
 const REQUESTS_EVERY: Duration = Duration::from_secs(20);
 
+/// Its own bound is 100 clients, who are turned away beyond that.
+const POOLER: &str = "default_pool_size = 8\nmax_client_conn = 1000";
+
 /// Without `BURSAR_FLEET_MINUTES`.
 const SHORT: Duration = Duration::from_secs(40);
 
 /// A bursar of this process, with what visits the fleet for it.
 struct Part {
     bursar: Bursar,
+    client: reqwest::Client,
     worker: Arc<Worker>,
     stop: watch::Sender<bool>,
     visiting: JoinSet<()>,
@@ -72,6 +76,7 @@ impl Part {
         visiting.spawn(Arc::clone(&worker).run(caps, stopped));
         Self {
             bursar,
+            client: reqwest::Client::new(),
             worker,
             stop,
             visiting,
@@ -91,10 +96,23 @@ impl Part {
         let mut round = 0;
         while next < until {
             sleep_until(next).await;
-            buy(&self.bursar, &format!("{number}: {round}")).await;
+            self.buy(&format!("{number}: {round}")).await;
             next += REQUESTS_EVERY;
             round += 1;
         }
+    }
+
+    /// Two hundred at once take their time on a machine that does other things, too.
+    async fn buy(&self, prompt: &str) {
+        let url = format!("http://{}/v1/chat/completions", self.bursar.address);
+        let asking = self
+            .client
+            .post(url)
+            .header("content-type", "application/json")
+            .body(chat(prompt))
+            .send();
+        let answer = asking.await.expect("an answer");
+        assert_eq!(answer.status().as_u16(), 200);
     }
 
     async fn end(mut self) -> u64 {
@@ -147,7 +165,7 @@ async fn measured(pooled: bool, time: Duration) {
         postgres.sql(DATABASE, &invite);
     }
     let pooler = match pooled {
-        true => match PgBouncer::before(&postgres, "default_pool_size = 8").await {
+        true => match PgBouncer::before(&postgres, POOLER).await {
             Some(pooler) => Some(pooler),
             None => return,
         },
