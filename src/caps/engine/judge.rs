@@ -169,7 +169,7 @@ impl<'a> Judge<'a> {
                 SharedRoom::Enough(lease) => found.leases.push(lease),
                 SharedRoom::Taken(lacking) => {
                     found.waits = true;
-                    found.lacking.push(lacking);
+                    found.lacking.extend(lacking);
                 }
                 SharedRoom::UsedUp(lacking) => {
                     found.waits = true;

@@ -87,6 +87,11 @@ impl Under {
             .saturating_add(take.room)
     }
 
+    /// One goes beside these below a limit that is high enough. Where a price is not known, none does.
+    pub fn may_share(&self, take: Take) -> bool {
+        self.unknown == 0 && !take.unknown
+    }
+
     /// The rule of [`super`], for one limit.
     pub fn room(&self, charge: Charge, limit: MicroUsd, take: Take) -> Room {
         let counted = sum(charge);
@@ -97,7 +102,7 @@ impl Under {
             return if may_free { Room::Taken } else { Room::Reached };
         }
         let needed = self.needed(charge, take);
-        let goes_beside = self.unknown == 0 && !take.unknown && needed <= limit;
+        let goes_beside = self.may_share(take) && needed <= limit;
         if self.requests == 0 || goes_beside {
             Room::Enough
         } else {

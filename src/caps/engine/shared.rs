@@ -106,8 +106,8 @@ pub struct Lacking {
 #[derive(Debug)]
 pub enum SharedRoom {
     Enough(LeaseId),
-    /// What is under way here has to end first, or more has to be leased.
-    Taken(Lacking),
+    /// What is under way here has to end first, or more has to be leased, where that helps.
+    Taken(Option<Lacking>),
     /// The slice is used up, and the database is asked.
     UsedUp(Lacking),
     Never(Refused, Option<Lacking>),
@@ -202,7 +202,10 @@ impl SharedCaps {
         };
         match (under.room(charge, limit, take), slice) {
             (Room::Enough, Some(slice)) => SharedRoom::Enough(slice.lease),
-            (Room::Taken, Some(_)) => SharedRoom::Taken(lacking),
+            (Room::Taken, Some(_)) => {
+                let is_short = sum(charge) >= limit.get().into() || under.may_share(take);
+                SharedRoom::Taken(is_short.then_some(lacking))
+            }
             (Room::Reached, _) | (_, None) => self.used_up(cap, holding, lacking),
         }
     }
@@ -489,7 +492,7 @@ impl SharedCaps {
             Heard::GaveBack { lease, answer } => {
                 self.is_unpresented |= matches!(answer, GiveBackAnswer::Unknown);
                 for holding in self.of.values_mut() {
-                    holding.gave_back(LeaseId(*lease), answer);
+                    holding.gave_back(LeaseId(*lease), answer, up_ms);
                 }
             }
         }

@@ -59,8 +59,8 @@ pub struct Holding {
     used_up_ms: u64,
     /// What was granted last.
     last_grant: MicroUsd,
-    /// The database did not take back what seemed open.
-    keeps_open: bool,
+    /// The database did not take back what seemed open: until then it is kept, milliseconds since the machine's start.
+    kept_until_up_ms: u64,
     /// The window of which, and how far, allowances were asked for.
     ahead: (u64, u32),
     /// The window in which a refusal was logged, and why it was.
@@ -204,7 +204,7 @@ impl Holding {
             LeaseAnswer::Granted(grant) => {
                 if is_of_now {
                     self.used_up_ms = up_ms;
-                    self.keeps_open = false;
+                    self.kept_until_up_ms = 0;
                     self.last_grant = grant.amount;
                     self.nothing = None;
                 }
@@ -234,7 +234,7 @@ impl Holding {
     /// What nobody needs goes back: all that is open, less an allowance for the time away. From now on it is not spent.
     pub fn give_back(&mut self, standing: Standing, is_stopping: bool, up_ms: u64) {
         let is_idle = is_stopping || up_ms.saturating_sub(self.used_up_ms) >= IDLE_MS;
-        if !standing.is_idle || !is_idle || self.keeps_open {
+        if !standing.is_idle || !is_idle || up_ms < self.kept_until_up_ms {
             return;
         }
         let allowance = self
@@ -260,10 +260,10 @@ impl Holding {
         }
     }
 
-    pub fn gave_back(&mut self, lease: LeaseId, answer: &GiveBackAnswer) {
+    pub fn gave_back(&mut self, lease: LeaseId, answer: &GiveBackAnswer, up_ms: u64) {
         let is_ours = self.slices.iter().any(|slice| slice.lease == lease);
         if is_ours && matches!(answer, GiveBackAnswer::TooMuch(_)) {
-            self.keeps_open = true;
+            self.kept_until_up_ms = up_ms.saturating_add(IDLE_MS);
         }
     }
 }

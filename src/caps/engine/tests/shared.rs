@@ -10,6 +10,7 @@ use crate::caps::refused::SharedWhy;
 use crate::ledger::entry::LeaseId;
 use crate::ledger::totals::MicroUsdSum;
 
+mod ahead;
 mod model;
 mod world;
 
@@ -328,6 +329,28 @@ fn a_wish_whose_answer_was_lost_is_made_again_under_its_name() {
 }
 
 #[test]
+fn nothing_is_asked_for_while_one_of_no_known_price_goes_alone() {
+    let mut bench = obeying();
+    let Became::Waits(first) = bench.ask("a") else {
+        panic!("nothing is leased");
+    };
+    bench.asks_for(1);
+    bench.is_answered(granted(7, 1_000, totals(1_000, 0, 0)));
+    assert!(matches!(bench.became(first), Became::Admitted(..)));
+    let Became::Waits(second) = bench.ask("a") else {
+        panic!("nobody knows what the first one costs");
+    };
+    assert_eq!(
+        bench.errand(2, Round::Whole),
+        None,
+        "no lease makes that known"
+    );
+    assert!(bench.engine.waits_for_lease(second, NOON).is_none());
+    bench.settle_on(first, 10);
+    assert!(matches!(bench.became(second), Became::Admitted(..)));
+}
+
+#[test]
 fn more_is_asked_for_before_the_slice_is_used_up() {
     let mut bench = obeying();
     bench.leases(160);
@@ -497,76 +520,6 @@ fn a_repeat_of_what_was_bought_in_the_window_passes_a_used_up_slice_and_counts_o
     // One of an earlier window is a purchase of its own.
     let earlier = bench.ask_of("a", Operation::Chat, 100, Some(NOON - 2 * HOUR));
     assert!(matches!(earlier, Became::Refused(_)), "{earlier:?}");
-}
-
-#[test]
-fn one_that_is_gone_soon_leases_single_requests_and_no_window_ahead() {
-    let mut bench = Bench::new(rules(Limits::default(), &[], 0));
-    let names = [TEAM.to_owned()];
-    bench.engine.shared.obey(&names, true, Vec::new(), false);
-    let Some(Errand::Present(_)) = bench.errand(0, Round::Ask) else {
-        panic!("it presents what it holds first");
-    };
-    let ahead = SharedCap {
-        ahead_windows: 3,
-        ahead: usd(500),
-        ..order(10_000)
-    };
-    bench.hears(&Heard::Held(Held {
-        is_paused: false,
-        caps: vec![ahead],
-        leases: Vec::new(),
-    }));
-    assert_eq!(bench.errand(1, Round::Whole), None);
-    assert!(matches!(bench.ask("a"), Became::Waits(_)));
-    assert_eq!(bench.asks_for(2).want, usd(1));
-    bench.is_answered(granted(7, 1, totals(1, 0, 0)));
-    let entry = *bench.engine.flights.keys().next().unwrap();
-    bench.settle_on(entry, 10);
-    assert!(matches!(bench.ask("a"), Became::Waits(_)));
-    assert_eq!(
-        bench.asks_for(3).want,
-        usd(9 + 4 * 10),
-        "one request, with room to grow"
-    );
-}
-
-#[test]
-fn an_allowance_is_leased_ahead_once_a_window_and_is_kept_when_idle() {
-    let mut bench = Bench::new(rules(Limits::default(), &[], 0));
-    let names = [TEAM.to_owned()];
-    bench.engine.shared.obey(&names, false, Vec::new(), false);
-    let Some(Errand::Present(_)) = bench.errand(0, Round::Ask) else {
-        panic!("it presents what it holds first");
-    };
-    let ahead = SharedCap {
-        ahead_windows: 2,
-        ahead: usd(500),
-        ..order(10_000)
-    };
-    bench.hears(&Heard::Held(Held {
-        is_paused: false,
-        caps: vec![ahead],
-        leases: vec![live(7, totals(700, 0, 0), HOUR)],
-    }));
-    for far in 1..=2 {
-        let ask = bench.asks_for(far.into());
-        assert_eq!((ask.ahead, ask.want), (far, usd(500)));
-        bench.is_answered(LeaseAnswer::Share { limit: usd(10_000) });
-    }
-    assert_eq!(bench.errand(3, Round::Ask), None, "once");
-    bench.admitted("a");
-    let entry = *bench.engine.flights.keys().next().unwrap();
-    bench.ends_on(entry, State::Failed);
-    bench.pass(60_000);
-    let Some(Errand::GiveBack(part)) = bench.errand(4, Round::Whole) else {
-        panic!("the rest is idle");
-    };
-    assert_eq!(
-        part.amount,
-        usd(200),
-        "the allowance stays for the time away"
-    );
 }
 
 #[test]

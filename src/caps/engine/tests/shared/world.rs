@@ -387,6 +387,7 @@ impl World {
 
     /// Whether all went well.
     fn carry(&mut self, at: usize, round: Round) -> bool {
+        let mut last = None;
         for _ in 0..64 {
             let request = self.number();
             let holder = &mut self.holders[at];
@@ -405,7 +406,8 @@ impl World {
                 return false;
             }
             self.now_ms += self.chance.below(400);
-            let heard = self.asked(at, errand);
+            let heard = self.asked(at, errand.clone());
+            last = Some((errand, heard.clone()));
             self.now_ms += self.chance.below(400);
             self.check_grants();
             let holder = &mut self.holders[at];
@@ -445,7 +447,7 @@ impl World {
                 return true;
             }
         }
-        panic!("a carry without an end");
+        panic!("a carry without an end: {last:?}");
     }
 
     fn asked(&mut self, at: usize, errand: Errand) -> Heard {
