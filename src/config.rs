@@ -40,7 +40,7 @@ pub use self::env::{
     Overrides, PROXIES,
 };
 pub use self::errors::{ConfigErrors, Location};
-pub use self::fleet::{FleetTable, UrlFileError, is_label, url_text};
+pub use self::fleet::{FleetTable, UrlFileError, cap_name, is_label, url_text};
 pub use self::key::{ApiKey, KEY_CHARS_MAX, KeyError, KeyFile, read_key};
 pub use self::ledger::{Durability, LedgerTable, OnFailure, Reconcile};
 pub use self::listen::Listen;

@@ -220,6 +220,10 @@ impl Engine {
 
     /// Whether a waiting request waits for the fleet's database: the words for it when that takes too long.
     pub fn waits_for_lease(&mut self, entry: EntryId, now_ms: u64) -> Option<Refused> {
+        // Many may wait for other things, and each looks.
+        if !self.shared.is_lacking() {
+            return None;
+        }
         self.roll(now_ms);
         let ask = self.lines.ask_of(entry)?;
         let used_up = self.judging().judge(ask).used_up?;

@@ -128,10 +128,10 @@ const SHARED_CAPS_MAX: usize = 16;
 const CAP_CHARS_MAX: usize = 64;
 
 fn shared_caps(reader: &mut Reader<'_>) -> Vec<String> {
-    let names = reader.each("shared_caps", shared_cap);
+    let names = reader.each("shared_caps", cap_name);
     let place = reader.place("shared_caps").unwrap_or_default();
     if names.len() > SHARED_CAPS_MAX {
-        reader.refuse(&place, "takes at most 16 names");
+        reader.refuse(&place, format!("takes at most {SHARED_CAPS_MAX} names"));
     }
     let is_twice = |(at, name): (usize, &String)| names.iter().take(at).any(|one| one == name);
     if names.iter().enumerate().any(is_twice) {
@@ -146,7 +146,8 @@ fn shared_caps(reader: &mut Reader<'_>) -> Vec<String> {
     names
 }
 
-fn shared_cap(text: &str) -> Result<String, String> {
+/// The name of a shared cap, as the database takes it.
+pub fn cap_name(text: &str) -> Result<String, String> {
     let is_of =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
     match (1..=CAP_CHARS_MAX).contains(&text.len()) && text.bytes().all(is_of) {

@@ -8,8 +8,8 @@
 //! | nothing | the session was begun with a random word; the database finds the word, and listens |
 //! | a pooler that gives each transaction another session | it keeps the word to itself or refuses it; nothing is left on a connection that others get |
 //!
-//! Promise: a hint, never more. A notification only has the hello come early, at most once in [`HINT_PAUSE`] whoever
-//! sends how many; where none comes, nothing but that is missing. The connection is always read, so that the
+//! Promise: a hint, never more. A notification only has the hello come early, at most once in [`HINT_PAUSE`]
+//! however many are sent; where none comes, nothing but that is missing. The connection is always read, so that the
 //! database's queue does not wait for it.
 
 use std::fmt::Write;
@@ -29,7 +29,7 @@ use super::address::Address;
 /// Shortest time between two hints that are heeded.
 const HINT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Those who hear one notification do not all come at the same moment.
+/// Machines that hear one notification do not all come at the same moment.
 const SPREAD_MAX: Duration = Duration::from_millis(500);
 
 /// Longest wait for the database's answer.

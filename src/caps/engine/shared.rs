@@ -15,9 +15,7 @@ use uuid::Uuid;
 
 use super::flight::Ask;
 use super::room::{Room, Share, Take, Under, sum};
-use crate::caps::leases::{
-    GiveBack, GiveBackAnswer, Grant, Held, Lease, LeaseAnswer, LeaseAsk, LiveLease,
-};
+use crate::caps::leases::{GiveBackAnswer, Grant, LeaseAnswer, LiveLease};
 use crate::caps::refused::{Refused, SharedRefusal, SharedWhy};
 use crate::caps::view::SharedCapView;
 use crate::ledger::entry::{LeaseId, Leases};
@@ -25,54 +23,38 @@ use crate::ledger::totals::MicroUsdSum;
 use crate::ledger::usage::Charge;
 use crate::money::MicroUsd;
 
+mod errand;
 mod holding;
 mod slice;
 
+pub use self::errand::{Errand, Heard, Round};
 use self::holding::{Holding, Lack, Nothing, Standing};
 pub use self::slice::{Call, Slice};
 
 /// What is taken at once, over the dearest request.
 const SLICE_OF_DEAREST: u128 = 16;
 
-/// What the shell is to carry to the database.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Errand {
-    /// All that is held, after a start and with each hello.
-    Present(Vec<Lease>),
-    Ask(LeaseAsk),
-    /// Its `up_to_seq` is the journal's last line.
-    GiveBack(GiveBack),
-}
-
-/// What a visit to the database is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Round {
-    /// What is held is presented: lines are shipped behind that, for a restored database knows no lease that they name.
-    Present,
-    /// What is lacking. Nothing goes back: that takes lines that were shipped.
-    Ask,
-    /// All of it.
-    Whole,
-    /// Nothing is asked for any more, and what is open goes back.
-    Last,
-}
-
-/// What the database said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
-    Held(Held),
-    Answer { cap: String, answer: LeaseAnswer },
-    GaveBack { lease: Uuid, answer: GiveBackAnswer },
-}
-
-/// Whether the database is there.
+/// What the database was like when it was asked last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Contact {
-    /// Nobody has asked since the start.
+    /// It was not asked since the start.
     #[default]
     Unheard,
-    Answers,
     Away,
+    /// It was restored from a backup, and grants nothing yet.
+    Paused,
+    Grants,
+}
+
+/// Whether the database knows what is held as this machine's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Proof {
+    #[default]
+    Given,
+    /// What is held is to be presented; it may be spent.
+    Due,
+    /// The same, and it belongs to another machine, or to another start of this one: none of it is spent before.
+    Void,
 }
 
 /// All of them. The default obeys none.
@@ -83,11 +65,7 @@ pub struct SharedCaps {
     /// Milliseconds since the machine's start.
     up_ms: u64,
     contact: Contact,
-    /// The database was restored from a backup, and grants nothing yet.
-    is_paused: bool,
-    /// What is held belongs to another machine, or to another start of this one, until the database says otherwise.
-    is_void: bool,
-    is_unpresented: bool,
+    proof: Proof,
     /// By the lease that it names.
     under: HashMap<LeaseId, Under>,
     /// The shell is to be woken.
@@ -128,8 +106,7 @@ impl SharedCaps {
         let names = names.iter().map(|name| (name.clone(), Holding::default()));
         self.of = names.collect();
         self.is_ephemeral = is_ephemeral;
-        self.is_void = is_void;
-        self.is_unpresented = true;
+        self.proof = if is_void { Proof::Void } else { Proof::Due };
         self.distribute(slices);
     }
 
@@ -153,7 +130,9 @@ impl SharedCaps {
 
     /// The slice of a cap that is spent now.
     fn current(&self, holding: &Holding) -> Option<Slice> {
-        let slice = holding.current(self.up_ms).filter(|_| !self.is_void);
+        let slice = holding
+            .current(self.up_ms)
+            .filter(|_| self.proof != Proof::Void);
         slice.cloned()
     }
 
@@ -214,7 +193,7 @@ impl SharedCaps {
         if self.contact == Contact::Away {
             return self.never(cap, SharedWhy::Away, Some(lacking));
         }
-        if self.is_paused {
+        if self.contact == Contact::Paused {
             return self.never(cap, SharedWhy::Paused, None);
         }
         let nothing = holding.nothing(self.up_ms);
@@ -275,7 +254,7 @@ impl SharedCaps {
         for Lacking { cap, lack } in lacking {
             let holding = self.of.get_mut(&cap);
             let holding = holding.filter(|holding| holding.nothing(self.up_ms).is_none());
-            if let Some(holding) = holding.filter(|_| !self.is_paused) {
+            if let Some(holding) = holding.filter(|_| self.contact != Contact::Paused) {
                 holding.lacks(lack);
                 self.is_wanted = true;
             }
@@ -343,7 +322,9 @@ impl SharedCaps {
 
     /// With the next errand all that is held is presented.
     pub fn present(&mut self) {
-        self.is_unpresented = self.is_on();
+        if self.is_on() && self.proof == Proof::Given {
+            self.proof = Proof::Due;
+        }
     }
 
     /// The database cannot be asked.
@@ -361,11 +342,11 @@ impl SharedCaps {
         charged: &dyn Fn(LeaseId) -> Charge,
     ) -> Option<Errand> {
         let up_ms = self.up_ms;
-        if self.is_unpresented {
+        if self.proof != Proof::Given {
             let live = self.slices();
             let live = live
                 .iter()
-                .filter(|slice| self.is_void || !slice.is_over(up_ms));
+                .filter(|slice| self.proof == Proof::Void || !slice.is_over(up_ms));
             return Some(Errand::Present(live.map(Slice::presented).collect()));
         }
         if round == Round::Present {
@@ -384,7 +365,7 @@ impl SharedCaps {
                 continue;
             };
             if round != Round::Last
-                && !self.is_paused
+                && self.contact != Contact::Paused
                 && let Some(ask) = holding.ask(&cap, request, slice, standing, up_ms)
             {
                 return Some(Errand::Ask(ask));
@@ -468,35 +449,42 @@ impl SharedCaps {
     pub fn hear(&mut self, heard: &Heard, call: Call) {
         let slices = self.slices_after(heard, call);
         let up_ms = call.ended_up_ms;
+        // Only what is held, presented once more, says that a pause is over.
+        let is_paused = heard.says_paused(self.contact == Contact::Paused);
+        self.contact = match is_paused {
+            true => Contact::Paused,
+            false => Contact::Grants,
+        };
         match heard {
             Heard::Held(held) => {
-                self.is_paused = held.is_paused;
-                self.is_void = false;
-                self.is_unpresented = false;
+                self.proof = Proof::Given;
                 for (cap, holding) in &mut self.of {
                     let mut orders = held.caps.iter();
                     holding.set_order(orders.find(|order| order.cap == *cap).cloned());
                 }
             }
             Heard::Answer { cap, answer } => {
-                match answer {
-                    LeaseAnswer::Paused => self.is_paused = true,
-                    LeaseAnswer::Elsewhere => self.is_unpresented = true,
-                    LeaseAnswer::Granted(grant) => self.is_unpresented |= self.forgot(grant),
-                    _ => {}
+                let is_forgotten = match answer {
+                    LeaseAnswer::Elsewhere => true,
+                    LeaseAnswer::Granted(grant) => self.forgot(grant),
+                    _ => false,
+                };
+                if is_forgotten {
+                    self.present();
                 }
                 if let Some(holding) = self.of.get_mut(cap) {
                     holding.answered(answer, up_ms);
                 }
             }
             Heard::GaveBack { lease, answer } => {
-                self.is_unpresented |= matches!(answer, GiveBackAnswer::Unknown);
+                if *answer == GiveBackAnswer::Unknown {
+                    self.present();
+                }
                 for holding in self.of.values_mut() {
                     holding.gave_back(LeaseId(*lease), answer, up_ms);
                 }
             }
         }
-        self.contact = Contact::Answers;
         self.distribute(slices);
     }
 
@@ -514,7 +502,7 @@ impl SharedCaps {
     /// This ledger has taken another name in the fleet, or left it: the leases are another's.
     pub fn forget(&mut self) {
         self.distribute(Vec::new());
-        self.is_unpresented = self.is_on();
+        self.present();
     }
 
     fn distribute(&mut self, slices: Vec<Slice>) {
@@ -583,12 +571,12 @@ impl SharedCaps {
         match (self.contact, holding.nothing(self.up_ms)) {
             (Contact::Away, _) => "unreachable",
             (Contact::Unheard, _) => "unheard",
-            (Contact::Answers, _) if self.is_paused => "paused",
-            (Contact::Answers, Some(Nothing::NoCap)) => "no_cap",
-            (Contact::Answers, Some(Nothing::Empty { .. })) => "empty",
-            (Contact::Answers, Some(Nothing::Share)) => "share",
-            (Contact::Answers, None) if holding.order().is_none() => "no_cap",
-            (Contact::Answers, None) => "leased",
+            (Contact::Paused, _) => "paused",
+            (Contact::Grants, Some(Nothing::NoCap)) => "no_cap",
+            (Contact::Grants, Some(Nothing::Empty { .. })) => "empty",
+            (Contact::Grants, Some(Nothing::Share)) => "share",
+            (Contact::Grants, None) if holding.order().is_none() => "no_cap",
+            (Contact::Grants, None) => "leased",
         }
     }
 }

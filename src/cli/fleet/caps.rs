@@ -19,6 +19,7 @@ use crate::cli::look::{Ink, Look};
 use crate::cli::output::{say, say_document};
 use crate::cli::runtime::block_on;
 use crate::cli::table::TextTable;
+use crate::config::cap_name;
 use crate::fleet::{CapNow, CapOrdered, LedgerShare, ShareOrdered};
 use crate::ledger::totals::MicroUsdSum;
 use crate::money::MicroUsd;
@@ -49,7 +50,7 @@ enum CapsCommand {
 #[derive(Debug, clap::Args)]
 struct SetArgs {
     /// What it is called: 1 to 64 of a-z, 0-9, _ and -
-    #[arg(value_name = "NAME", value_parser = name)]
+    #[arg(value_name = "NAME", value_parser = cap_name)]
     cap: String,
     /// hour, day or month [default: as it is]
     #[arg(long, value_name = "PERIOD", value_parser = period)]
@@ -178,15 +179,6 @@ const COLUMNS: [&str; 12] = [
     "over_micro_usd",
     "put_back_micro_usd",
 ];
-
-/// As the database takes it.
-fn name(typed: &str) -> Result<String, String> {
-    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
-    match (1..=64).contains(&typed.len()) && typed.chars().all(is_plain) {
-        true => Ok(typed.to_owned()),
-        false => Err("a cap's name is 1 to 64 of a-z, 0-9, _ and -".to_owned()),
-    }
-}
 
 fn period(typed: &str) -> Result<Period, String> {
     word(Period::ALL, typed)

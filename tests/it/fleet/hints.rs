@@ -1,4 +1,4 @@
-//! Notifications: on a direct connection an order is heard at once, and whoever sends one changes nothing by it.
+//! Notifications: on a direct connection an order is heard at once, and a forged one changes nothing.
 
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ async fn forged_notifications_change_nothing_however_many_come() {
     assert!(page.text().contains(failed), "{}", page.text());
 }
 
-/// Half of the places are for those who ship.
+/// Half of the places are for bursars that ship.
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]
 async fn no_more_than_half_of_the_servers_places_are_taken_by_those_who_listen() {

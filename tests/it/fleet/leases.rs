@@ -1,4 +1,4 @@
-//! Leases of shared caps in a real PostgreSQL: no more is leased than the cap, whoever asks, repeats, gives back or copies.
+//! Leases of shared caps in a real PostgreSQL: no more is leased than the cap, whatever is asked, repeated, given back or copied.
 
 use bursar::caps::leases::{GiveBackAnswer, LeaseAnswer, LeaseTotals};
 use bursar::fleet::FleetError;

@@ -28,7 +28,7 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// Each one's pause between requests: two cores have to serve all of them, in a build for tests.
 const REQUESTS_EVERY: Duration = Duration::from_secs(20);
 
-/// Its own bound is 100 clients, who are turned away beyond that.
+/// By itself it turns clients away beyond 100.
 const POOLER: &str = "default_pool_size = 8\nmax_client_conn = 1000";
 
 /// Without `BURSAR_FLEET_MINUTES`.

@@ -1,7 +1,8 @@
 //! Old months: their lines leave the table, and no sum changes.
 
 use super::{
-    DATABASE, Shipping, buy, connect, copied, fleet, joined, price, pricing, ship, state_in,
+    DATABASE, Shipping, buy, connect, copied, fleet, joined, lose_second_entry, price, pricing,
+    ship, state_in,
 };
 use crate::support::Bursar;
 use crate::support::postgres::Postgres;
@@ -48,20 +49,15 @@ async fn a_month_that_is_detached_leaves_every_sum_loss_and_anomaly_as_it_was() 
     for prompt in ["a", "b", "c"] {
         buy(&bursar, prompt).await;
     }
-    let path = bursar.state_dir().join("journal/00000001.jsonl");
-    let journal = std::fs::read_to_string(&path).expect("a journal");
-    let kept: String = journal
-        .split_inclusive('\n')
-        .filter(|line| !line.starts_with("{\"seq\":3,") && !line.starts_with("{\"seq\":4,"))
-        .collect();
-    std::fs::write(&path, kept).expect("it is written");
+    lose_second_entry(&bursar);
     let database = connect(&postgres).await;
     let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
     ship(&database, &mut shipping).await;
     // A second ledger with the same keys: what both have was billed once.
     let folder = tempfile::tempdir().expect("a directory");
     let other = state_in(&folder);
-    std::fs::copy(&path, other.join("journal/00000001.jsonl")).expect("it is copied");
+    let journal = "journal/00000001.jsonl";
+    std::fs::copy(bursar.state_dir().join(journal), other.join(journal)).expect("it is copied");
     let mut second = joined(&database, &other, 2).await;
     ship(&database, &mut second).await;
     let late = format!(

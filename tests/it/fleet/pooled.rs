@@ -10,7 +10,7 @@ use super::{
 use crate::support::pgbouncer::PgBouncer;
 use crate::support::{Bursar, Sandbox};
 
-/// What is left on the pooler's connection for whoever comes next.
+/// What is left on the pooler's connection for its next client.
 const LEFT: &str = "SELECT (SELECT count(*) FROM pg_listening_channels()), \
     (SELECT count(*) FROM pg_prepared_statements), \
     (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')";
@@ -88,7 +88,7 @@ async fn a_daemon_behind_a_pooler_hears_orders_and_leaves_no_listening_behind() 
     }
 }
 
-/// What the daemon is kept from: a LISTEN by way of the pooler stays on its connection, for whoever comes next.
+/// What the daemon is kept from: a LISTEN by way of the pooler stays on its connection, for the next client.
 #[tokio::test]
 #[ignore = "needs PostgreSQL and pgbouncer: make test-all"]
 async fn a_listening_by_way_of_a_pooler_would_stay_behind_and_the_database_does_not_begin_it() {

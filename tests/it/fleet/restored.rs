@@ -304,7 +304,7 @@ async fn leases_that_are_made_up_get_a_ledger_no_more_than_its_share() {
     );
     assert_eq!(postgres.sql(DATABASE, &own), "300");
     assert_eq!(charged(&postgres), 400);
-    // It can keep others waiting for each other; who does it is named, and shut out.
+    // It can keep others waiting for each other; the one that does it is named, and shut out.
     assert_eq!(pause(&postgres), "host-1|1");
     let revoke = format!(
         "SELECT bursar_fleet.revoke_ledger('{}')",

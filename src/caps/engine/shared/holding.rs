@@ -147,20 +147,10 @@ impl Holding {
         standing: Standing,
         up_ms: u64,
     ) -> Option<LeaseAsk> {
-        if self.asked.is_none() {
-            self.asked = self.wish(cap, request, (slice, is_ephemeral), standing, up_ms);
+        if let Some(asked) = &self.asked {
+            return Some(asked.clone());
         }
-        self.asked.clone()
-    }
-
-    fn wish(
-        &mut self,
-        cap: &str,
-        request: Uuid,
-        (slice, is_ephemeral): (u128, bool),
-        standing: Standing,
-        up_ms: u64,
-    ) -> Option<LeaseAsk> {
+        // A wish: what there is bounds it.
         let amount = |wanted: u128| MicroUsd::new(u64::try_from(wanted).unwrap_or(u64::MAX));
         let limit = self.current(up_ms).map_or(0, |slice| slice.limit().get());
         let is_low = std::mem::take(&mut self.is_low) && !is_ephemeral;
@@ -173,13 +163,15 @@ impl Holding {
                 false => whole.saturating_sub(u128::from(limit)),
             };
             self.asked_up_ms = Some(up_ms);
-            return Some(LeaseAsk {
+            let (want, least) = (lack.want.max(top_up).max(1), lack.least.max(1));
+            self.asked = Some(LeaseAsk {
                 cap: cap.to_owned(),
                 request,
-                want: amount(lack.want.max(top_up).max(1)),
-                least: amount(lack.least.max(1)),
+                want: amount(want),
+                least: amount(least),
                 ahead: 0,
             });
+            return self.asked.clone();
         }
         let order = self.order.as_ref().filter(|_| !is_ephemeral)?;
         let (of, far) = self.ahead;
@@ -188,13 +180,14 @@ impl Holding {
             return None;
         }
         self.ahead = (order.window.since_ms, far + 1);
-        Some(LeaseAsk {
+        self.asked = Some(LeaseAsk {
             cap: cap.to_owned(),
             request,
             want: order.ahead,
             least: MicroUsd::new(1),
             ahead: far + 1,
-        })
+        });
+        self.asked.clone()
     }
 
     /// What became of the wish.
