@@ -39,6 +39,8 @@ pub struct ApiKey {
 pub enum KeyError {
     #[error("the key file {path} cannot be read: {cause}")]
     Unreadable { path: String, cause: String },
+    #[error("the file {path} does not exist")]
+    Missing { path: String },
     #[error(
         "every user of this machine can read or replace the key file {path} (mode {mode:04o}); run: chmod o-rwx {path}"
     )]
@@ -88,9 +90,15 @@ impl KeyFile {
 impl ApiKey {
     /// Reads the key from a file. One line end behind it is not part of it.
     pub fn from_file(path: &Path, kind: KeyFile) -> Result<Self, KeyError> {
-        let unreadable = |error: io::Error| KeyError::Unreadable {
-            path: shown_missing(path),
-            cause: error.to_string(),
+        let unreadable = |error: io::Error| {
+            let path = shown_missing(path);
+            match error.kind() {
+                io::ErrorKind::NotFound => KeyError::Missing { path },
+                _ => KeyError::Unreadable {
+                    path,
+                    cause: error.to_string(),
+                },
+            }
         };
         let file = open_to_read(path).map_err(unreadable)?;
         if let Some(mode) = kind.open_to_others(&file).map_err(unreadable)? {

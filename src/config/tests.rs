@@ -333,7 +333,7 @@ fn a_key_that_was_meant_is_never_replaced_by_another() {
 
     assert_eq!(
         errors.to_string(),
-        "BURSAR_API_KEY_FILE: the key file /nowhere/key cannot be read: No such file or directory (os error 2)"
+        "BURSAR_API_KEY_FILE: the file /nowhere/key does not exist; `bursar key set` asks for the key and writes it"
     );
 }
 

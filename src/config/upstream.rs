@@ -9,7 +9,7 @@ use rustls_pki_types::pem::{PemObject, SectionKind};
 
 use super::env;
 use super::errors::{At, Location};
-use super::key::{ApiKey, KeyFile};
+use super::key::{ApiKey, KeyError, KeyFile};
 use super::reader::{Need, Reader};
 use super::value::{BaseUrl, extra_route};
 use super::written::quoted;
@@ -153,8 +153,14 @@ fn api_key(reader: &mut Reader<'_>, place: &Location, source: &KeyPlace) -> Opti
             return None;
         }
     };
-    key.map_err(|error| reader.refuse(place, error.to_string()))
-        .ok()
+    key.map_err(|error| match error {
+        KeyError::Missing { .. } => reader.refuse(
+            place,
+            format!("{error}; `bursar key set` asks for the key and writes it"),
+        ),
+        other => reader.refuse(place, other.to_string()),
+    })
+    .ok()
 }
 
 /// A file of certificates, each one that can be trusted: with an empty file, or one that cannot be read, no

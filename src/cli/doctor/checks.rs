@@ -158,9 +158,15 @@ fn daemon(facts: &Facts) -> CheckVerdict {
                 "`kill -CONT {pid}` where it is stopped; `kill -9 {pid}` ends it, and loses nothing that was billed"
             ),
         },
-        Daemon::None => {
-            CheckVerdict::Skip("none answers; this is what the next one would find".to_owned())
-        }
+        Daemon::None => CheckVerdict::Skip(
+            match &facts.configuration {
+                Configuration::Mistaken(_) => {
+                    "none answers at the default places; the configuration, which may name another, has mistakes"
+                }
+                _ => "none answers; this is what the next one would find",
+            }
+            .to_owned(),
+        ),
     }
 }
 

@@ -101,7 +101,7 @@ fn a_token_file_is_judged_as_the_keys_is() {
     token(&place, "open", TOKEN);
     fs::set_permissions(place.path("open"), fs::Permissions::from_mode(0o604)).unwrap();
     let table = [
-        ("none", "cannot be read: No such file"),
+        ("none", "not a token: the file none does not exist"),
         ("open", "run: chmod o-rwx"),
         (
             "short",

@@ -251,7 +251,7 @@ fn mistakes_of_the_upstream_are_one_clear_line_each() {
             "[upstream]\nbase_url = \"http://api.example\"\napi_key_file = \"missing\"\n",
             &[
                 "config.toml:2: [upstream] base_url: \"http://api.example\" would send the key unencrypted; plain http is for loopback hosts only, write https",
-                "config.toml:3: [upstream] api_key_file: the key file missing cannot be read: No such file or directory (os error 2)",
+                "config.toml:3: [upstream] api_key_file: the file missing does not exist; `bursar key set` asks for the key and writes it",
             ],
         ),
         (
@@ -351,7 +351,7 @@ fn a_wrong_flag_or_variable_is_named() {
         Config::load(&flags, &env(&[])).unwrap_err().lines(),
         [
             "--upstream: \"https://\" has no host",
-            "--api-key-file: the key file /nowhere/key cannot be read: No such file or directory (os error 2)",
+            "--api-key-file: the file /nowhere/key does not exist; `bursar key set` asks for the key and writes it",
             "--listen: \"0.0.0.0:1\" is not a loopback address; [listen] allow_remote = true lets other machines call, for apps with tokens",
             "--admin: \"admin\" is neither \"IP:PORT\" (127.0.0.1:8327, [::1]:8327) nor \"unix:/path\"",
         ]
