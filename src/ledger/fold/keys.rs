@@ -125,7 +125,7 @@ impl Keys {
         let mut view = KeyView::default();
         for (place, row) in self.rows_of(&asked) {
             let is_own = own == Some(place);
-            let is_beside = match row.request == asked.request {
+            let is_beside = match row.request() == asked.request {
                 true => row.spans(at_ms),
                 false => row.is_near(at_ms),
             };
@@ -174,7 +174,7 @@ impl Keys {
             return KeyStanding::Charged(charge);
         }
         let asked = self.asked(key, Some(fingerprint), None, now_ms);
-        let is_equal = |row: &KeyRow| row.request == asked.request;
+        let is_equal = |row: &KeyRow| row.request() == asked.request;
         let rows = self.rows_of(&asked).map(|(_, row)| row);
         let mut rows = rows
             .filter(|row| row.spans(now_ms) && !row.is_nothing())
@@ -220,7 +220,7 @@ impl Keys {
         // An open entry still needs its row; the keys behind it do not wait for that.
         let mut busy = Vec::new();
         while let Some(row) = self.table.front() {
-            let over = now_ms.saturating_sub(row.started_ms) >= EPOCH_MS;
+            let over = now_ms.saturating_sub(row.started_ms()) >= EPOCH_MS;
             let full = self.table.len() + busy.len() > self.keys_max;
             if !over && !full {
                 break;
@@ -300,7 +300,7 @@ impl Keys {
         let organization = asked.organization;
         self.table
             .of(asked.key)
-            .filter(move |(_, row)| row.organization == organization)
+            .filter(move |(_, row)| row.organization() == organization)
     }
 
     /// The rows of the key under another name of an organization, which may be the same one: it changes
@@ -308,7 +308,7 @@ impl Keys {
     fn others_rows_of(&self, asked: &KeyQuery) -> impl Iterator<Item = &KeyRow> {
         let organization = asked.organization;
         let rows = self.table.of(asked.key).map(|(_, row)| row);
-        rows.filter(move |row| row.organization != organization)
+        rows.filter(move |row| row.organization() != organization)
     }
 
     /// The row that holds the entry, else that of its request which its time falls in. A clock that was
@@ -321,14 +321,14 @@ impl Keys {
         }
         let equal = || {
             self.rows_of(asked)
-                .filter(|(_, row)| row.request == asked.request)
+                .filter(|(_, row)| row.request() == asked.request)
         };
         let spans = equal().filter(|(_, row)| row.spans(asked.at_ms));
         spans
-            .max_by_key(|(_, row)| row.started_ms)
+            .max_by_key(|(_, row)| row.started_ms())
             .or_else(|| {
-                let later = equal().filter(|(_, row)| asked.at_ms < row.started_ms);
-                later.min_by_key(|(_, row)| row.started_ms)
+                let later = equal().filter(|(_, row)| asked.at_ms < row.started_ms());
+                later.min_by_key(|(_, row)| row.started_ms())
             })
             .map(|(place, _)| place)
     }
@@ -340,10 +340,10 @@ impl Keys {
         asked.organization?;
         self.table
             .of(asked.key)
-            .filter(|(_, row)| row.organization.is_none() && row.request == request)
+            .filter(|(_, row)| row.organization().is_none() && row.request() == request)
             .map(|(_, row)| row)
             .filter(|row| row.spans(asked.at_ms))
-            .max_by_key(|row| row.started_ms)
+            .max_by_key(|row| row.started_ms())
     }
 
     /// Changes what is known of the entry's row, or of a new one. `None`: the key has too many.
@@ -381,7 +381,7 @@ impl Keys {
             return true;
         }
         let idle = self.rows_of(asked).filter(|(_, row)| row.is_nothing());
-        let oldest = idle.min_by_key(|(_, row)| row.started_ms);
+        let oldest = idle.min_by_key(|(_, row)| row.started_ms());
         let Some((place, _)) = oldest else {
             return false;
         };

@@ -28,11 +28,10 @@ pub struct KeyCharge {
 /// 24 h of one request under one key, from its first intent on.
 #[derive(Debug)]
 pub struct KeyRow {
-    pub key: ShortHash,
-    /// `None`: a line of an older bursar named none.
-    pub organization: Option<NonZeroU64>,
-    pub request: ShortHash,
-    pub started_ms: u64,
+    key: ShortHash,
+    organization: Option<NonZeroU64>,
+    request: ShortHash,
+    started_ms: u64,
     known: KeyState,
 }
 
@@ -82,6 +81,24 @@ impl KeyRow {
             started_ms,
             known: KeyState::Quiet { answered: false },
         }
+    }
+
+    pub fn key(&self) -> ShortHash {
+        self.key
+    }
+
+    /// `None`: a line of an older bursar named none.
+    pub fn organization(&self) -> Option<NonZeroU64> {
+        self.organization
+    }
+
+    pub fn request(&self) -> ShortHash {
+        self.request
+    }
+
+    /// Its 24 h are counted from here, Unix milliseconds.
+    pub fn started_ms(&self) -> u64 {
+        self.started_ms
     }
 
     pub fn amount(&self) -> Option<(MicroUsd, EntryId)> {

@@ -46,7 +46,7 @@ impl KeyTable {
         self.places
             .iter_hash(hash(key))
             .filter_map(|place| Some((*place, self.get(*place)?)))
-            .filter(move |(_, row)| row.key == key)
+            .filter(move |(_, row)| row.key() == key)
     }
 
     pub fn get(&self, place: RowNumber) -> Option<&KeyRow> {
@@ -60,7 +60,7 @@ impl KeyTable {
     pub fn push_back(&mut self, row: KeyRow) -> RowNumber {
         let count = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
         let place = RowNumber(self.first.wrapping_add(count));
-        let key = row.key;
+        let key = row.key();
         self.rows.push_back(row);
         self.note(key, place);
         place
@@ -68,7 +68,7 @@ impl KeyTable {
 
     /// The row is found no more. It keeps its place in the order until its turn comes.
     pub fn forget(&mut self, place: RowNumber) {
-        let Some(key) = self.get(place).map(|row| row.key) else {
+        let Some(key) = self.get(place).map(KeyRow::key) else {
             return;
         };
         if let Ok(found) = self.places.find_entry(hash(key), |other| *other == place) {
@@ -79,7 +79,7 @@ impl KeyTable {
     /// Back to the front, where it came from.
     pub fn push_front(&mut self, row: KeyRow) {
         self.first = self.first.wrapping_sub(1);
-        let key = row.key;
+        let key = row.key();
         self.rows.push_front(row);
         self.note(key, RowNumber(self.first));
     }
@@ -124,7 +124,7 @@ impl KeyTable {
 
 fn hash_at(rows: &VecDeque<KeyRow>, first: u32, place: RowNumber) -> u64 {
     let row = rows.get(offset(first, place));
-    row.map_or(0, |row| hash(row.key))
+    row.map_or(0, |row| hash(row.key()))
 }
 
 fn offset(first: u32, place: RowNumber) -> usize {

@@ -162,7 +162,7 @@ fn a_key_with_an_open_entry_does_not_keep_the_keys_behind_it() {
 
     keys.prune(START_MS + 1 + EPOCH_MS);
 
-    let left: Vec<_> = keys.table.rows().map(|row| row.key).collect();
+    let left: Vec<_> = keys.table.rows().map(KeyRow::key).collect();
     assert_eq!(left, ["open", "young"].map(|name| key(name).id(&[0; 32])));
     let open = keys.view(&key("open"), id(11), START_MS);
     assert!(open.others_may_have_run, "it is found where it is now");
