@@ -349,7 +349,7 @@ impl Engine {
         let quarter_ms = charged.quarter_ms();
         for ((scope, _), cap) in &mut self.caps {
             if scope.holds(&charged.app) && cap.window.holds(quarter_ms) {
-                cap.charge.merge(charged.charge);
+                cap.charge += charged.charge;
             }
         }
     }

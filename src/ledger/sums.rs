@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -209,8 +210,10 @@ impl Standing {
     pub const fn is_none(&self) -> bool {
         self.came == 0 && self.left == 0
     }
+}
 
-    pub const fn merge(&mut self, other: Self) {
+impl AddAssign for Standing {
+    fn add_assign(&mut self, other: Self) {
         self.came = self.came.saturating_add(other.came);
         self.left = self.left.saturating_add(other.left);
     }
@@ -224,24 +227,26 @@ impl Compared {
     }
 
     /// One answer that carries both.
-    pub fn add(&mut self, billed: MicroUsd, frontier: MicroUsd) {
-        self.merge(Self {
+    pub fn one(billed: MicroUsd, frontier: MicroUsd) -> Self {
+        Self {
             answers: 1,
             billed: billed.into(),
             frontier: frontier.into(),
-        });
-    }
-
-    pub fn merge(&mut self, other: Self) {
-        self.answers = self.answers.saturating_add(other.answers);
-        self.billed.merge(other.billed);
-        self.frontier.merge(other.frontier);
+        }
     }
 
     /// `None` where nothing can be compared, and where the frontier would have been the cheaper.
     pub fn saved(self) -> Option<MicroUsdSum> {
         let saved = self.frontier.get().checked_sub(self.billed.get())?;
         (self.answers > 0).then_some(MicroUsdSum(saved))
+    }
+}
+
+impl AddAssign for Compared {
+    fn add_assign(&mut self, other: Self) {
+        self.answers = self.answers.saturating_add(other.answers);
+        self.billed.merge(other.billed);
+        self.frontier.merge(other.frontier);
     }
 }
 
@@ -271,14 +276,16 @@ impl HeldSums {
         *self == Self::default()
     }
 
-    pub fn merge(&mut self, other: Self) {
-        self.came.merge(other.came);
-        self.left.merge(other.left);
-    }
-
     /// What is held now, in micro-USD.
     pub const fn now(self) -> u128 {
         self.came.get().saturating_sub(self.left.get())
+    }
+}
+
+impl AddAssign for HeldSums {
+    fn add_assign(&mut self, other: Self) {
+        self.came.merge(other.came);
+        self.left.merge(other.left);
     }
 }
 
@@ -287,35 +294,6 @@ impl HeldSums {
 impl LineSums {
     pub fn in_doubt_now(&self) -> u64 {
         self.in_doubt.values().map(|standing| standing.now()).sum()
-    }
-
-    pub fn merge(&mut self, other: &Self) {
-        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
-        add(&mut self.requests, other.requests);
-        add(&mut self.settled, other.settled);
-        add(&mut self.failed, other.failed);
-        add(&mut self.replayed, other.replayed);
-        add(&mut self.reconciled, other.reconciled);
-        self.unreported.merge(other.unreported);
-        for (reason, standing) in &other.in_doubt {
-            self.in_doubt.entry(*reason).or_default().merge(*standing);
-        }
-        self.billed.merge(other.billed);
-        self.would_have_cost.merge(other.would_have_cost);
-        self.compared.merge(other.compared);
-        self.drained.merge(other.drained);
-        add(&mut self.prompt_tokens, other.prompt_tokens);
-        add(&mut self.completion_tokens, other.completion_tokens);
-        add(&mut self.total_tokens, other.total_tokens);
-        add(&mut self.audio_ms, other.audio_ms);
-        add(&mut self.audio_untold, other.audio_untold);
-        for (escalated, count) in &other.answers {
-            add(self.answers.entry(*escalated).or_default(), *count);
-        }
-        add(&mut self.clarifications, other.clarifications);
-        add(&mut self.replays, other.replays);
-        add(&mut self.adopted, other.adopted);
-        self.held.merge(other.held);
     }
 
     /// What is left of it without another one that is a part of it.
@@ -369,24 +347,74 @@ impl LineSums {
         }
     }
 
-    /// An entry came into `state`.
-    pub fn enter(&mut self, state: State) {
+    /// One entry that ended in `state`: it is counted, and adds no money.
+    pub fn ended(state: State) -> Self {
+        let mut row = Self {
+            requests: 1,
+            ..Self::default()
+        };
         match state {
             State::Open => {}
-            State::Settled { .. } => self.settled = 1,
-            State::Failed => self.failed = 1,
-            State::Replayed => self.replayed = 1,
-            State::Unreported => self.unreported.came = 1,
-            State::InDoubt { reason } => self.in_doubt.entry(reason).or_default().came = 1,
-            State::Reconciled { .. } => self.reconciled = 1,
+            State::Settled { .. } => row.settled = 1,
+            State::Failed => row.failed = 1,
+            State::Replayed => row.replayed = 1,
+            State::Unreported => row.unreported.came = 1,
+            State::InDoubt { reason } => row.in_doubt.entry(reason).or_default().came = 1,
+            State::Reconciled { .. } => row.reconciled = 1,
         }
+        row
+    }
+}
+
+impl AddAssign<&Self> for LineSums {
+    fn add_assign(&mut self, other: &Self) {
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        add(&mut self.requests, other.requests);
+        add(&mut self.settled, other.settled);
+        add(&mut self.failed, other.failed);
+        add(&mut self.replayed, other.replayed);
+        add(&mut self.reconciled, other.reconciled);
+        self.unreported += other.unreported;
+        for (reason, standing) in &other.in_doubt {
+            *self.in_doubt.entry(*reason).or_default() += *standing;
+        }
+        self.billed.merge(other.billed);
+        self.would_have_cost.merge(other.would_have_cost);
+        self.compared += other.compared;
+        self.drained.merge(other.drained);
+        add(&mut self.prompt_tokens, other.prompt_tokens);
+        add(&mut self.completion_tokens, other.completion_tokens);
+        add(&mut self.total_tokens, other.total_tokens);
+        add(&mut self.audio_ms, other.audio_ms);
+        add(&mut self.audio_untold, other.audio_untold);
+        for (escalated, count) in &other.answers {
+            add(self.answers.entry(*escalated).or_default(), *count);
+        }
+        add(&mut self.clarifications, other.clarifications);
+        add(&mut self.replays, other.replays);
+        add(&mut self.adopted, other.adopted);
+        self.held += other.held;
     }
 }
 
 // === impl Globals ===
 
 impl Globals {
-    pub fn merge(&mut self, other: &Self) {
+    /// An amount, counted for each tag of an entry.
+    pub fn of_tags(labels: &Labels, billed: MicroUsd) -> Self {
+        let mut globals = Self::default();
+        let marks = labels.marks.as_ref().filter(|_| !billed.is_zero());
+        for (key, value) in marks.iter().flat_map(|marks| marks.tags.iter()) {
+            let keys = globals.tagged.entry(labels.app.to_string()).or_default();
+            let values = keys.entry(key).or_default();
+            values.entry(value.to_owned()).or_default().add(billed);
+        }
+        globals
+    }
+}
+
+impl AddAssign<&Self> for Globals {
+    fn add_assign(&mut self, other: &Self) {
         for (anomaly, count) in &other.anomalies {
             let sum = self.anomalies.entry(*anomaly).or_default();
             *sum = sum.saturating_add(*count);
@@ -424,16 +452,6 @@ impl Globals {
                     own.entry(name.to_owned()).or_default().merge(*billed);
                 }
             }
-        }
-    }
-
-    /// Counts an amount for each tag of an entry.
-    pub fn add_tagged(&mut self, labels: &Labels, billed: MicroUsd) {
-        let marks = labels.marks.as_ref().filter(|_| !billed.is_zero());
-        for (key, value) in marks.iter().flat_map(|marks| marks.tags.iter()) {
-            let keys = self.tagged.entry(labels.app.to_string()).or_default();
-            let values = keys.entry(key).or_default();
-            values.entry(value.to_owned()).or_default().add(billed);
         }
     }
 }

@@ -120,7 +120,7 @@ impl Tallies {
                     true => value.as_str(),
                     false => OTHER,
                 };
-                sums.entry(name.to_owned()).or_default().merge(row);
+                *sums.entry(name.to_owned()).or_default() += row;
             }
         }
     }

@@ -116,7 +116,7 @@ impl WindowSums {
     #[must_use]
     fn plus(mut self, more: &Self) -> Self {
         self.billed.merge(more.billed);
-        self.compared.merge(more.compared);
+        self.compared += more.compared;
         Self {
             requests: self.requests.saturating_add(more.requests),
             in_doubt: self.in_doubt.saturating_add(more.in_doubt),

@@ -229,14 +229,14 @@ fn every_doubt_stands_with_its_reason_in_words() {
     };
     let mut totals = Totals::default();
     let standing = Standing { came: 3, left: 1 };
-    totals.add_row(
+    totals.extend([(
         &line,
         &LineSums {
             requests: 3,
             in_doubt: BTreeMap::from([(InDoubt::StreamDrop, standing)]),
             ..LineSums::default()
         },
-    );
+    )]);
     let page = page(
         Ok(&figures(SpendFigure::Whole(document(Vec::new())))),
         Some(&totals),

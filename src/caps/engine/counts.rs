@@ -27,10 +27,10 @@ pub struct Counts<'a> {
 
 /// What is billed and held of a lease: in the ledger, and what it could not write yet.
 pub fn of_lease(usage: &CapUsage, unbooked: &HashMap<EntryId, Unbooked>, lease: LeaseId) -> Charge {
-    let mut charge = usage.leases.charged(lease);
+    let mut charge = usage.leases().charged(lease);
     let named = unbooked.values();
     let named = named.filter(|unbooked| unbooked.leases.contains(lease));
-    named.for_each(|unbooked| charge.merge(unbooked.charge));
+    named.for_each(|unbooked| charge += unbooked.charge);
     charge
 }
 
@@ -40,7 +40,7 @@ impl Counts<'_> {
     /// What is billed and held in a cap's window.
     pub fn of_cap(&self, scope: &Scope, cap: &CapWindow) -> Charge {
         let mut charge = cap.charge;
-        charge.merge(self.not_booked(scope.app(), cap.window));
+        charge += self.not_booked(scope.app(), cap.window);
         charge
     }
 
@@ -67,7 +67,7 @@ impl Counts<'_> {
         let day = Window::of(Period::Day, now_ms, &self.rules.zone);
         let (since_ms, until_ms) = (day.since_ms, day.until_ms);
         let mut charge = self.usage.charged(app, since_ms, until_ms);
-        charge.merge(self.not_booked(app, day));
+        charge += self.not_booked(app, day);
         let is_meant = |scope: &Scope| scope.app() == app;
         let mut caps = self.caps.iter();
         let cap = caps.find(|((scope, period), _)| is_meant(scope) && *period == Period::Day);
@@ -88,7 +88,7 @@ impl Counts<'_> {
         for unbooked in self.unbooked.values() {
             let is_meant = app.is_none_or(|app| app == &*unbooked.app);
             if is_meant && window.holds(quarter_of(unbooked.at_ms)) {
-                charge.merge(unbooked.charge);
+                charge += unbooked.charge;
             }
         }
         charge

@@ -36,7 +36,7 @@ pub struct Prices<'a> {
 impl Prices<'_> {
     /// The largest price that was billed, of a scope.
     pub fn dearest(&self, scope: &Scope) -> Option<MicroUsd> {
-        let prices = self.usage.prices.iter();
+        let prices = self.usage.all_prices().iter();
         let of_scope = prices.filter(|((app, _), _)| scope.holds(app));
         let seen = of_scope.filter_map(|(_, prices)| prices.dearest());
         seen.map(Dearest::of_one).max()
@@ -81,7 +81,7 @@ impl Prices<'_> {
     /// else of all.
     fn price_of_others(&self, ask: &Ask) -> Option<MicroUsd> {
         let dearest = |fits: &dyn Fn(&Arc<str>, Operation) -> bool| {
-            let prices = self.usage.prices.iter();
+            let prices = self.usage.all_prices().iter();
             prices
                 .filter(|((app, operation), _)| fits(app, *operation))
                 .filter_map(|(_, prices)| prices.for_body(ask.request_bytes))

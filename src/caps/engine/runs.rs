@@ -52,7 +52,7 @@ impl RunBudget {
         let mut charge = self.charge;
         self.unreported
             .values()
-            .for_each(|unreported| charge.merge(*unreported));
+            .for_each(|unreported| charge += *unreported);
         charge
     }
 
@@ -181,7 +181,7 @@ impl RunBudgets {
             // It is charged.
             (_, true) => {}
             // Its end is in a journal that was read anew.
-            (true, false) => budget.charge.merge(charge),
+            (true, false) => budget.charge += charge,
             (false, false) => drop(budget.unreported.insert(flight.ask.entry, charge)),
         }
     }
@@ -197,9 +197,9 @@ impl RunBudgets {
         // Evidence takes back what its entry's end held; the end itself has what it holds.
         let is_evidence = charged.charge.held.left.get() > 0;
         if let Some(unreported) = unreported.filter(|_| is_evidence) {
-            budget.charge.merge(unreported);
+            budget.charge += unreported;
         }
-        budget.charge.merge(charged.charge);
+        budget.charge += charged.charge;
     }
 
     /// The journal was read again, which reports no single charges. These ends are in it: what is known of
@@ -208,7 +208,7 @@ impl RunBudgets {
         for budget in self.0.values_mut() {
             for entry in ended.iter().filter(|entry| !is_under_way(entry)) {
                 if let Some(unreported) = budget.unreported.remove(entry) {
-                    budget.charge.merge(unreported);
+                    budget.charge += unreported;
                 }
             }
         }

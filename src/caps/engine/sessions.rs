@@ -132,7 +132,7 @@ impl Sessions<'_> {
         app: Option<&str>,
         of: impl Fn(&str) -> SessionHash,
     ) -> Option<MicroUsdSum> {
-        let sessions = &self.counts.usage.sessions;
+        let sessions = self.counts.usage.sessions();
         let apps = sessions
             .apps()
             .filter(|own| app.is_none_or(|app| app == *own));
@@ -158,7 +158,7 @@ impl Sessions<'_> {
                 most_spent: MicroUsdSum::default(),
                 most_requests: 0,
             };
-            for (at, sum) in self.counts.usage.sessions.of(app) {
+            for (at, sum) in self.counts.usage.sessions().of(app) {
                 match at {
                     SessionAt::Named(_) => view.sessions += 1,
                     SessionAt::Overflow => view.overflow = Some(sum.charge.billed),
@@ -184,18 +184,18 @@ impl Sessions<'_> {
             app,
             session,
             limits: self.counts.rules.session(app)?,
-            at: self.counts.usage.sessions.place(app, session.hash),
+            at: self.counts.usage.sessions().place(app, session.hash),
         })
     }
 
     /// What is in the ledger, and what it could not write yet.
     fn counted(&self, of: Limited<'_>) -> SessionSum {
-        let sessions = &self.counts.usage.sessions;
+        let sessions = self.counts.usage.sessions();
         let mut counted = sessions.get(of.app, of.at);
         for unbooked in self.counts.unbooked.values() {
             let session = unbooked.session.filter(|_| unbooked.app == *of.app);
             if session.is_some_and(|session| sessions.place(of.app, session) == of.at) {
-                counted.charge.merge(unbooked.charge);
+                counted.charge += unbooked.charge;
                 counted.requests = counted.requests.saturating_add(1);
             }
         }
@@ -209,7 +209,7 @@ impl Sessions<'_> {
         }
         let mut all = Under::default();
         for ((app, session), under) in &self.under.0 {
-            if app == of.app && self.counts.usage.sessions.place(app, *session) == of.at {
+            if app == of.app && self.counts.usage.sessions().place(app, *session) == of.at {
                 all.merge(*under);
             }
         }

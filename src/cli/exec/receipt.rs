@@ -102,7 +102,7 @@ impl RunReceipt {
         if let (State::Settled { billed }, Some(estimate)) =
             (entry.state, entry.would_have_cost_micro_usd)
         {
-            self.compared.add(billed, estimate);
+            self.compared += Compared::one(billed, estimate);
         }
     }
 

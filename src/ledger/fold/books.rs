@@ -82,17 +82,6 @@ pub struct Books {
     last_seq: u64,
 }
 
-// === impl Pending ===
-
-impl Pending {
-    /// Takes over what came after it.
-    pub fn extend(&mut self, later: Self) {
-        self.sums.extend(later.sums);
-        self.runs.extend(later.runs);
-        self.records += later.records;
-    }
-}
-
 // === impl Books ===
 
 impl Books {
@@ -146,7 +135,7 @@ impl Books {
             }
             Some(effects) => {
                 let known = Arc::make_mut(known);
-                effects.drain(..).for_each(|effect| known.add(&effect));
+                effects.drain(..).for_each(|effect| *known += &effect);
                 known.open = self.totals.open;
             }
         }
@@ -250,10 +239,8 @@ impl Books {
     pub fn take_over(&mut self, before: Self, known: &HashSet<EntryId>) -> Vec<EntryId> {
         self.effects = None;
         let since = std::mem::replace(&mut self.totals, before.totals);
-        for (line, row) in &since.lines {
-            self.totals.add_row(line, row);
-        }
-        self.totals.globals.merge(&since.globals);
+        self.totals.extend(&since.lines);
+        self.totals.globals += &since.globals;
         let runs = std::mem::take(&mut self.runs_order);
         let mut waiting = std::mem::take(&mut self.runs);
         let mut earlier = before.runs;
@@ -286,7 +273,9 @@ impl Books {
     /// What was just taken could not be written now.
     pub fn give_back(&mut self, pending: Pending) {
         let later = std::mem::replace(&mut self.pending, pending);
-        self.pending.extend(later);
+        self.pending.sums.extend(later.sums);
+        self.pending.runs.extend(later.runs);
+        self.pending.records += later.records;
     }
 
     /// The latest time that keys were forgotten by, Unix milliseconds.
@@ -432,7 +421,7 @@ impl Books {
         if counts {
             self.pending.records += 1;
             if let Some(effect) = Effect::at(record, position.segment) {
-                self.totals.add(&effect);
+                self.totals += &effect;
                 self.pending.sums.apply(seq, record, &effect);
                 if let Some(effects) = &mut self.effects {
                     effects.push(effect);

@@ -2,6 +2,8 @@
 //!
 //! Promise: billed money and estimates stand apart (rule I12).
 
+use std::ops::AddAssign;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::sums::{HeldSums, MicroUsdSum};
@@ -16,12 +18,14 @@ pub struct Charge {
 // === impl Charge ===
 
 impl Charge {
-    pub fn merge(&mut self, other: Self) {
-        self.billed.merge(other.billed);
-        self.held.merge(other.held);
-    }
-
     pub fn is_none(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+impl AddAssign for Charge {
+    fn add_assign(&mut self, other: Self) {
+        self.billed.merge(other.billed);
+        self.held += other.held;
     }
 }

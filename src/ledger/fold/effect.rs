@@ -6,7 +6,9 @@ use crate::ledger::entry::{AttemptEnd, Labels, Outcome, State};
 use crate::ledger::kept_key::KeyOrigin;
 use crate::ledger::record::{COMPACTED, Record, Verdict};
 use crate::ledger::rollup::Rollup;
-use crate::ledger::sums::{Globals, HeldSums, LineKey, LineSums, MicroUsdSum, ReceiptKind};
+use crate::ledger::sums::{
+    Compared, Globals, HeldSums, LineKey, LineSums, MicroUsdSum, ReceiptKind,
+};
 use crate::protocol::Reported;
 use crate::protocol::receipt::ReceiptSource;
 
@@ -30,13 +32,11 @@ impl Effect {
                 Some(Self::of_outcome(outcome, labels, verdict))
             }
             Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
-                let mut row = LineSums {
-                    requests: 1,
+                let row = LineSums {
                     adopted: adopted(labels),
-                    ..LineSums::default()
+                    held: held_from(ended.state, labels),
+                    ..LineSums::ended(ended.state)
                 };
-                row.enter(ended.state);
-                row.held = held_from(ended.state, labels);
                 Some(Self {
                     line: LineKey::new(labels, None),
                     row,
@@ -55,8 +55,7 @@ impl Effect {
                     State::InDoubt { reason } => row.in_doubt.entry(reason).or_default().left = 1,
                     _ => {}
                 }
-                let mut globals = Globals::default();
-                globals.add_tagged(labels, evidence.adds_micro_usd);
+                let globals = Globals::of_tags(labels, evidence.adds_micro_usd);
                 Some(Self {
                     line: LineKey::new(labels, evidence.served_by),
                     row,
@@ -90,7 +89,6 @@ impl Effect {
         let is_answered = has(AttemptEnd::Answered);
 
         let mut row = LineSums {
-            requests: 1,
             billed: verdict.adds_micro_usd.into(),
             // Estimates are kept apart (rule I5), and counted once a key as the amount is.
             would_have_cost: match receipt.would_have_cost.value() {
@@ -106,12 +104,13 @@ impl Effect {
             clarifications: u64::from(is_answered && receipt.input_required.is_some()),
             replays: u64::from(receipt.replayed),
             adopted: adopted(labels),
-            ..LineSums::default()
+            held: held_from(verdict.state, labels),
+            ..LineSums::ended(verdict.state)
         };
         if let (State::Settled { billed }, Some(estimate)) =
             (verdict.state, receipt.would_have_cost.value())
         {
-            row.compared.add(billed, estimate);
+            row.compared = Compared::one(billed, estimate);
         }
         if outcome.drained {
             row.drained = row.billed;
@@ -122,14 +121,11 @@ impl Effect {
                 None => row.audio_untold = 1,
             }
         }
-        row.enter(verdict.state);
-        row.held = held_from(verdict.state, labels);
         if is_answered {
             row.answers.insert(receipt.escalated, 1);
         }
 
-        let mut globals = Globals::default();
-        globals.add_tagged(labels, verdict.adds_micro_usd);
+        let mut globals = Globals::of_tags(labels, verdict.adds_micro_usd);
         for anomaly in &verdict.anomalies {
             *globals.anomalies.entry(*anomaly).or_default() += 1;
         }

@@ -47,7 +47,7 @@ impl LeaseSums {
     /// Adds what was summed before.
     pub fn add_sum(&mut self, lease: LeaseId, added: LeaseSum) {
         let sum = self.0.entry(lease).or_default();
-        sum.charge.merge(added.charge);
+        sum.charge += added.charge;
         sum.last_day = sum.last_day.max(added.last_day);
     }
 

@@ -19,17 +19,17 @@ use crate::ledger::sums::LineSums;
 /// The changes of some records.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    pub added: BTreeMap<RollupAt, LineSums>,
+    added: BTreeMap<RollupAt, LineSums>,
     /// What left a state for another one.
-    pub removed: BTreeMap<RollupAt, LineSums>,
+    removed: BTreeMap<RollupAt, LineSums>,
     /// Entries whose price may still come, and what they added.
-    pub unresolved: BTreeMap<EntryId, Filed>,
-    pub evidence: Vec<Evidenced>,
+    unresolved: BTreeMap<EntryId, Filed>,
+    evidence: Vec<Evidenced>,
     /// By quarter hour, Unix milliseconds: the numbers of the first and the last record that ended an entry
     /// which began then.
-    pub ends: BTreeMap<u64, (u64, u64)>,
+    ends: BTreeMap<u64, (u64, u64)>,
     /// Entries that evidence came for when it was not known any more what they had added.
-    pub unmoved: u64,
+    unmoved: u64,
 }
 
 /// What an entry added to the sums when it ended, and where.
@@ -54,6 +54,14 @@ pub struct Evidenced {
 // === impl Changes ===
 
 impl Changes {
+    /// No sums: so many entries that evidence came for could not be moved.
+    pub fn of_unmoved(unmoved: u64) -> Self {
+        Self {
+            unmoved,
+            ..Self::default()
+        }
+    }
+
     /// Adds what a record changes. `effect`: what it adds to the sums.
     pub fn apply(&mut self, seq: u64, record: &Record, effect: &Effect) {
         let filed =
@@ -109,6 +117,35 @@ impl Changes {
         self.added.len() + self.unresolved.len() + self.evidence.len()
     }
 
+    /// The sums that changed: where, by how much, and whether that was added there or left. What was added
+    /// comes first.
+    pub fn sums(&self) -> impl Iterator<Item = (&RollupAt, &LineSums, bool)> {
+        let added = self.added.iter().map(|(at, row)| (at, row, true));
+        let removed = self.removed.iter().map(|(at, row)| (at, row, false));
+        added.chain(removed)
+    }
+
+    /// Entries whose price may still come, and what they added.
+    pub fn unresolved(&self) -> impl Iterator<Item = (EntryId, &Filed)> {
+        self.unresolved.iter().map(|(id, filed)| (*id, filed))
+    }
+
+    /// The numbers of the first and the last record that ended an entry which began in a quarter hour. Its
+    /// beginning is in Unix milliseconds.
+    pub fn ends(&self, quarter_ms: u64) -> Option<(u64, u64)> {
+        self.ends.get(&quarter_ms).copied()
+    }
+
+    /// Entries that evidence came for when it was not known any more what they had added.
+    pub fn unmoved(&self) -> u64 {
+        self.unmoved
+    }
+
+    /// What evidence came for; whoever takes it moves what is not moved yet.
+    pub fn take_evidence(&mut self) -> Vec<Evidenced> {
+        std::mem::take(&mut self.evidence)
+    }
+
     /// Moves what an entry added from its state to `reconciled`.
     pub fn move_filed(&mut self, filed: Filed) {
         let reconciled = RollupAt {
@@ -154,7 +191,7 @@ impl Changes {
 
 fn merge(rows: &mut BTreeMap<RollupAt, LineSums>, at: RollupAt, row: &LineSums) {
     match rows.entry(at) {
-        Entry::Occupied(sums) => sums.into_mut().merge(row),
+        Entry::Occupied(sums) => *sums.into_mut() += row,
         Entry::Vacant(place) => drop(place.insert(row.clone())),
     }
 }

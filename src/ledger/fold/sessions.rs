@@ -104,7 +104,7 @@ impl SessionSums {
     pub fn add_sum(&mut self, app: &Arc<str>, at: SessionAt, added: SessionSum) {
         let sessions = self.0.entry(Arc::clone(app)).or_default();
         let sum = sessions.entry(at).or_default();
-        sum.charge.merge(added.charge);
+        sum.charge += added.charge;
         sum.requests = sum.requests.saturating_add(added.requests);
         sum.last_day = sum.last_day.max(added.last_day);
     }

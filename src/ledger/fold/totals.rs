@@ -4,6 +4,7 @@
 //! same sums after any restart (rule I10).
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
 use crate::ledger::entry::InDoubt;
 pub use crate::ledger::fold::effect::Effect;
@@ -35,7 +36,7 @@ impl Totals {
     /// What was saved against a frontier model, where both prices are known.
     pub fn compared(&self) -> Compared {
         let mut sum = Compared::default();
-        self.lines.values().for_each(|row| sum.merge(row.compared));
+        self.lines.values().for_each(|row| sum += row.compared);
         sum
     }
 
@@ -84,19 +85,26 @@ impl Totals {
         }
         sums
     }
+}
 
-    pub fn add_row(&mut self, line: &LineKey, row: &LineSums) {
-        if let Some(sums) = self.lines.get_mut(line) {
-            sums.merge(row);
-        } else {
-            self.lines.insert(line.clone(), row.clone());
+impl AddAssign<&Effect> for Totals {
+    fn add_assign(&mut self, effect: &Effect) {
+        self.extend([(&effect.line, &effect.row)]);
+        if let Some(globals) = &effect.globals {
+            self.globals += globals;
         }
     }
+}
 
-    pub fn add(&mut self, effect: &Effect) {
-        self.add_row(&effect.line, &effect.row);
-        if let Some(globals) = &effect.globals {
-            self.globals.merge(globals);
+impl<'a> Extend<(&'a LineKey, &'a LineSums)> for Totals {
+    /// Adds each row to the sums of its line.
+    fn extend<T: IntoIterator<Item = (&'a LineKey, &'a LineSums)>>(&mut self, rows: T) {
+        for (line, row) in rows {
+            if let Some(sums) = self.lines.get_mut(line) {
+                *sums += row;
+            } else {
+                self.lines.insert(line.clone(), row.clone());
+            }
         }
     }
 }

@@ -106,16 +106,20 @@ pub struct Charged {
     pub price: Price,
 }
 
+/// By the beginning of the quarter hour, Unix milliseconds, and app.
+pub type ByQuarter<T> = BTreeMap<u64, BTreeMap<Arc<str>, T>>;
+
+/// The prices of each app and operation.
+pub type PricesOfKinds = BTreeMap<(Arc<str>, Operation), PriceHistory>;
+
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CapUsage {
-    /// By the beginning of the quarter hour, Unix milliseconds, and app.
-    pub quarters: BTreeMap<u64, BTreeMap<Arc<str>, Charge>>,
-    /// The same of entries in doubt, where there are any.
-    pub doubts: BTreeMap<u64, BTreeMap<Arc<str>, Standing>>,
-    pub prices: BTreeMap<(Arc<str>, Operation), PriceHistory>,
-    pub sessions: SessionSums,
-    pub leases: LeaseSums,
+    quarters: ByQuarter<Charge>,
+    doubts: ByQuarter<Standing>,
+    prices: PricesOfKinds,
+    sessions: SessionSums,
+    leases: LeaseSums,
 }
 
 /// What a reader of usage gets.
@@ -286,7 +290,7 @@ impl Charged {
             Record::Rollup(rollup) => {
                 let (row, labels) = (&rollup.row, rollup.labels());
                 let mut doubts = Standing::default();
-                row.in_doubt.values().for_each(|one| doubts.merge(*one));
+                row.in_doubt.values().for_each(|one| doubts += *one);
                 let mean = |sum: MicroUsdSum, count: u64| {
                     let mean = sum.get().div_ceil(u128::from(count.max(1)));
                     MicroUsd::new(u64::try_from(mean).unwrap_or(u64::MAX))
@@ -347,6 +351,22 @@ impl Charged {
         })
     }
 
+    /// An entry that has no end yet, with what is held for it.
+    pub fn under_way(id: EntryId, labels: &Labels, held: Option<MicroUsd>) -> Self {
+        Self {
+            entry: Some(id),
+            charge: Charge {
+                held: HeldSums {
+                    came: held.unwrap_or(MicroUsd::ZERO).into(),
+                    ..HeldSums::default()
+                },
+                ..Charge::default()
+            },
+            requests: 1,
+            ..Self::nothing(labels)
+        }
+    }
+
     fn nothing(labels: &Labels) -> Self {
         Self {
             entry: None,
@@ -381,11 +401,57 @@ pub const fn quarter_of(at_ms: u64) -> u64 {
 // === impl CapUsage ===
 
 impl CapUsage {
+    /// What was charged before, and how many were in doubt.
+    pub fn new(
+        quarters: ByQuarter<Charge>,
+        doubts: ByQuarter<Standing>,
+        prices: PricesOfKinds,
+    ) -> Self {
+        Self {
+            quarters,
+            doubts,
+            prices,
+            ..Self::default()
+        }
+    }
+
+    /// With these sums of sessions, whatever it had.
+    #[must_use]
+    pub fn with_sessions(self, sessions: SessionSums) -> Self {
+        Self { sessions, ..self }
+    }
+
+    /// The same of leases.
+    #[must_use]
+    pub fn with_leases(self, leases: LeaseSums) -> Self {
+        Self { leases, ..self }
+    }
+
+    pub fn quarters(&self) -> &ByQuarter<Charge> {
+        &self.quarters
+    }
+
+    /// Entries in doubt, where there are any.
+    pub fn doubts(&self) -> &ByQuarter<Standing> {
+        &self.doubts
+    }
+
+    pub fn all_prices(&self) -> &PricesOfKinds {
+        &self.prices
+    }
+
+    pub fn sessions(&self) -> &SessionSums {
+        &self.sessions
+    }
+
+    pub fn leases(&self) -> &LeaseSums {
+        &self.leases
+    }
+
     pub fn add(&mut self, charged: &Charged) {
         if !charged.charge.is_none() {
             let apps = self.quarters.entry(charged.quarter_ms()).or_default();
-            let charge = apps.entry(Arc::clone(&charged.app)).or_default();
-            charge.merge(charged.charge);
+            *apps.entry(Arc::clone(&charged.app)).or_default() += charged.charge;
         }
         if let Some(session) = charged.session {
             let Charged {
@@ -398,8 +464,7 @@ impl CapUsage {
             .add(&charged.leases, charged.at_ms, charged.charge);
         if !charged.doubts.is_none() {
             let apps = self.doubts.entry(charged.quarter_ms()).or_default();
-            let doubts = apps.entry(Arc::clone(&charged.app)).or_default();
-            doubts.merge(charged.doubts);
+            *apps.entry(Arc::clone(&charged.app)).or_default() += charged.doubts;
         }
         if charged.price != Price::Nothing {
             let key = (Arc::clone(&charged.app), charged.operation);
@@ -433,10 +498,10 @@ impl CapUsage {
             match app {
                 Some(app) => {
                     if let Some(charge) = apps.get(app) {
-                        sum.merge(*charge);
+                        sum += *charge;
                     }
                 }
-                None => apps.values().for_each(|charge| sum.merge(*charge)),
+                None => apps.values().for_each(|charge| sum += *charge),
             }
         }
         sum
@@ -452,7 +517,7 @@ impl CapUsage {
             let of_app = apps
                 .iter()
                 .filter(|(name, _)| app.is_none_or(|app| app == &***name));
-            of_app.for_each(|(_, one)| doubts.merge(*one));
+            of_app.for_each(|(_, one)| doubts += *one);
         }
         doubts.now()
     }

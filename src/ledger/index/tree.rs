@@ -240,7 +240,7 @@ impl Index {
         }
         let mut totals = Totals::default();
         for (line, figures) in sums {
-            totals.add_row(lines.get(line)?, &figures.row());
+            totals.extend([(lines.get(line)?, &figures.row())]);
         }
         if totals.requests() != meta.requests || totals.billed() != meta.billed {
             return Err(IndexError::Incomplete);
@@ -377,10 +377,7 @@ impl Index {
             let mut batch = sled::Batch::default();
             let unmoved = write_sums(db, &mut lines, &mut batch, sums)?;
             db.apply_batch(batch)?;
-            Ok(Changes {
-                unmoved,
-                ..Changes::default()
-            })
+            Ok(Changes::of_unmoved(unmoved))
         })
     }
 

@@ -12,7 +12,7 @@ use crate::ledger::error::LedgerError;
 use crate::ledger::fold::charge::Charge;
 use crate::ledger::fold::leases::{LeaseSum, LeaseSums};
 use crate::ledger::fold::sessions::{SessionAt, SessionSum, SessionSums};
-use crate::ledger::fold::usage::{CapUsage, PriceHistory};
+use crate::ledger::fold::usage::{ByQuarter, CapUsage, PriceHistory, PricesOfKinds};
 use crate::ledger::journal::state_dir::Directory;
 use crate::ledger::leases::LeaseId;
 use crate::ledger::marks::SessionHash;
@@ -164,35 +164,38 @@ impl UsageFile {
             );
             return Self::default();
         };
-        let mut usage = CapUsage::default();
+        let mut quarters = ByQuarter::<Charge>::new();
         for row in body.quarters {
-            let apps = usage.quarters.entry(row.at_ms).or_default();
-            apps.entry(row.app).or_default().merge(row.charge);
+            let apps = quarters.entry(row.at_ms).or_default();
+            *apps.entry(row.app).or_default() += row.charge;
         }
+        let mut doubts = ByQuarter::<Standing>::new();
         for row in body.doubts {
-            let apps = usage.doubts.entry(row.at_ms).or_default();
-            apps.entry(row.app).or_default().merge(row.doubts);
+            let apps = doubts.entry(row.at_ms).or_default();
+            *apps.entry(row.app).or_default() += row.doubts;
         }
+        let mut prices = PricesOfKinds::new();
         for mut row in body.prices {
             if body.format == FORMAT_OF_ONE_PRICE {
                 row.prices.stand_for_both();
             }
-            usage.prices.insert((row.app, row.operation), row.prices);
+            prices.insert((row.app, row.operation), row.prices);
         }
         let lacks_sessions = body.sessions.is_none();
+        let mut sessions = SessionSums::default();
         for row in body.sessions.into_iter().flatten() {
-            row.add_to(&mut usage.sessions);
+            row.add_to(&mut sessions);
         }
         let lacks_leases = body.leases.is_none();
+        let mut leases = LeaseSums::default();
         for row in body.leases.into_iter().flatten() {
             let (charge, last_day) = (row.charge, row.last_day);
-            usage
-                .leases
-                .add_sum(row.lease, LeaseSum { charge, last_day });
+            leases.add_sum(row.lease, LeaseSum { charge, last_day });
         }
+        let usage = CapUsage::new(quarters, doubts, prices);
         Self {
             last_seq: body.last_seq,
-            usage,
+            usage: usage.with_sessions(sessions).with_leases(leases),
             lacks_sessions,
             lacks_leases,
         }
@@ -204,7 +207,7 @@ impl UsageFile {
         read: impl FnOnce(u64) -> Result<SessionSums, LedgerError>,
     ) -> Result<Self, LedgerError> {
         if self.lacks_sessions {
-            self.usage.sessions = read(self.last_seq)?;
+            self.usage = self.usage.with_sessions(read(self.last_seq)?);
         }
         Ok(self)
     }
@@ -215,7 +218,7 @@ impl UsageFile {
         read: impl FnOnce(u64) -> Result<LeaseSums, LedgerError>,
     ) -> Result<Self, LedgerError> {
         if self.lacks_leases {
-            self.usage.leases = read(self.last_seq)?;
+            self.usage = self.usage.with_leases(read(self.last_seq)?);
         }
         Ok(self)
     }
@@ -227,14 +230,14 @@ impl UsageFile {
         last_seq: u64,
         usage: &CapUsage,
     ) -> Result<(), LedgerError> {
-        let quarters = usage.quarters.iter().flat_map(|(at_ms, apps)| {
+        let quarters = usage.quarters().iter().flat_map(|(at_ms, apps)| {
             apps.iter().map(|(app, charge)| QuarterRow {
                 at_ms: *at_ms,
                 app: app.clone(),
                 charge: *charge,
             })
         });
-        let doubts = usage.doubts.iter().flat_map(|(at_ms, apps)| {
+        let doubts = usage.doubts().iter().flat_map(|(at_ms, apps)| {
             apps.iter().map(|(app, doubts)| DoubtRow {
                 at_ms: *at_ms,
                 app: app.clone(),
@@ -242,14 +245,14 @@ impl UsageFile {
             })
         });
         let prices = usage
-            .prices
+            .all_prices()
             .iter()
             .map(|((app, operation), prices)| PriceRow {
                 app: app.clone(),
                 operation: *operation,
                 prices: prices.clone(),
             });
-        let leases = usage.leases.iter().map(|(lease, sum)| LeaseRow {
+        let leases = usage.leases().iter().map(|(lease, sum)| LeaseRow {
             lease,
             charge: sum.charge,
             last_day: sum.last_day,
@@ -261,7 +264,7 @@ impl UsageFile {
             quarters: quarters.collect(),
             doubts: doubts.collect(),
             prices: prices.collect(),
-            sessions: Some(SessionRow::list(&usage.sessions)),
+            sessions: Some(SessionRow::list(usage.sessions())),
             leases: Some(leases.collect()),
         };
         let failed = |error: serde_json::Error| LedgerError::io(state.path(), error);

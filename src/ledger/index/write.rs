@@ -39,8 +39,8 @@ pub fn write_sums(
     batch: &mut sled::Batch,
     mut sums: Changes,
 ) -> Result<u64, IndexError> {
-    let mut unmoved = sums.unmoved;
-    for evidenced in std::mem::take(&mut sums.evidence) {
+    let mut unmoved = sums.unmoved();
+    for evidenced in sums.take_evidence() {
         let (id, at) = (evidenced.id, &evidenced.at);
         let line = number(lines, batch, &at.line)?;
         let key = entry_key(EVIDENCE, at.at_ms, Some(id));
@@ -59,10 +59,10 @@ pub fn write_sums(
             None => unmoved += 1,
         }
     }
-    for (id, filed) in &sums.unresolved {
+    for (id, filed) in sums.unresolved() {
         let kind = if filed.is_of_run { FILED_OF_RUN } else { FILED };
         let line = number(lines, batch, &filed.at.line)?;
-        let key = entry_key(kind, filed.at.at_ms, Some(*id));
+        let key = entry_key(kind, filed.at.at_ms, Some(id));
         batch.insert(
             key,
             encode_entry(line, filed.at.state, &Figures::of(&filed.row)),
@@ -70,9 +70,7 @@ pub fn write_sums(
     }
     for length in Length::ALL {
         let mut blocks: BTreeMap<u64, Vec<Change<'_>>> = BTreeMap::new();
-        let added = sums.added.iter().map(|(at, row)| (at, row, true));
-        let removed = sums.removed.iter().map(|(at, row)| (at, row, false));
-        for (at, row, is_added) in added.chain(removed) {
+        for (at, row, is_added) in sums.sums() {
             let changes = blocks.entry(length.floor(at.at_ms)).or_default();
             changes.push(Change {
                 at,
@@ -95,9 +93,9 @@ pub fn write_sums(
                 }
             }
             if length == Length::Quarter
-                && let Some(ends) = sums.ends.get(&at_ms)
+                && let Some(ends) = sums.ends(at_ms)
             {
-                block.note_ends(*ends);
+                block.note_ends(ends);
             }
             batch.insert(key, sealed(&block.encode()));
         }

@@ -315,7 +315,7 @@ impl<'a> Folding<'a> {
 
     pub(super) fn add_words(&mut self, words: Vec<String>, row: &LineSums) {
         if let Some((sums, _)) = self.row(words) {
-            sums.merge(row);
+            *sums += row;
         }
     }
 
@@ -453,7 +453,7 @@ impl<'a> Folding<'a> {
         let mut total = (LineSums::default(), 0);
         let mut rows = Vec::with_capacity(self.rows.len());
         for (words, (row, open)) in self.rows {
-            total.0.merge(&row);
+            total.0 += &row;
             total.1 += open;
             let labels = self.asked.group.iter().copied().zip(words);
             rows.push(SpendRow::new(labels.collect(), &row, open));

@@ -14,7 +14,7 @@ use crate::ledger::error::LedgerError;
 use crate::ledger::fold::charge::Charge;
 use crate::ledger::fold::leases::LeaseSums;
 use crate::ledger::fold::sessions::SessionSums;
-use crate::ledger::fold::usage::{CapUsage, Charged, KEPT_MS, quarter_of};
+use crate::ledger::fold::usage::{CapUsage, Charged, KEPT_MS};
 use crate::ledger::id::EntryId;
 use crate::ledger::index::usage_file::UsageFile;
 use crate::ledger::journal::reader::{JournalReader, LinePosition};
@@ -26,25 +26,9 @@ use crate::money::MicroUsd;
 /// What counts against caps now. Reads the journal of the last five weeks.
 pub fn read(state_dir: &Path, now_ms: u64) -> Result<CapUsage, LedgerError> {
     let (mut usage, open) = fold(state_dir, now_ms)?;
-    for (labels, bytes) in open.into_values() {
-        let came = usage.raised(&labels, bytes);
-        let (session, leases) = (labels.session(), labels.leases.clone());
-        let (app, started_ms) = (labels.app.clone(), labels.started_ms);
-        let apps = usage.quarters.entry(quarter_of(labels.started_ms));
-        let charge = apps.or_default().entry(labels.app).or_default();
-        let mut held = HeldSums::default();
-        if let Some(came) = came {
-            held.came = came.into();
-        }
-        let held = Charge {
-            held,
-            ..Charge::default()
-        };
-        charge.merge(held);
-        if let Some(session) = session {
-            usage.sessions.add(&app, session.hash, started_ms, held, 1);
-        }
-        usage.leases.add(&leases, started_ms, held);
+    for (id, (labels, bytes)) in open {
+        let held = usage.raised(&labels, bytes);
+        usage.add(&Charged::under_way(id, &labels, held));
     }
     usage.prune();
     Ok(usage)
@@ -192,7 +176,7 @@ pub fn read_run(state_dir: &Path, run: &str, since_ms: u64) -> Result<RunSoFar, 
             *reserved = None;
         }
         if is_of_run {
-            so_far.charge.merge(charged.charge);
+            so_far.charge += charged.charge;
         }
         let is_free = charged.charge == Charge::default();
         if let Some(entry) = charged
@@ -203,13 +187,13 @@ pub fn read_run(state_dir: &Path, run: &str, since_ms: u64) -> Result<RunSoFar, 
         }
     }
     for reserved in open.into_values().flatten() {
-        so_far.charge.merge(Charge {
+        so_far.charge += Charge {
             held: HeldSums {
                 came: reserved.into(),
                 ..HeldSums::default()
             },
             ..Charge::default()
-        });
+        };
     }
     Ok(so_far)
 }

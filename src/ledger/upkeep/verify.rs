@@ -184,9 +184,9 @@ impl Check {
             Record::Delivery(..) | Record::Rollup(_) | Record::Unknown => {}
         }
         if let Some(effect) = Effect::at(record, segment) {
-            self.totals.add(&effect);
+            self.totals += &effect;
             if is_indexed {
-                self.indexed.add(&effect);
+                self.indexed += &effect;
             }
         }
     }

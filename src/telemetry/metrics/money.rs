@@ -24,8 +24,7 @@ pub(super) fn write(totals: &Totals, apps: &FirstSeen, text: &mut Exposition) {
         let estimate = estimates.entry([app, lane]).or_default();
         estimate.merge(row.would_have_cost);
         if row.compared.answers > 0 {
-            let sums = compared.entry([app, lane, operation]).or_default();
-            sums.merge(row.compared);
+            *compared.entry([app, lane, operation]).or_default() += row.compared;
         }
     }
     let mut family = text.family(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::ledger::entry::{Anomaly, InDoubt};
-use crate::ledger::totals::{LineKey, LineSums, MicroUsdSum, ReceiptKind, Standing};
+use crate::ledger::totals::{Compared, LineKey, LineSums, MicroUsdSum, ReceiptKind, Standing};
 use crate::protocol::translate::Dropped;
 use crate::protocol::{Dialect, Escalated, Lane, ServedBy};
 
@@ -57,7 +57,7 @@ fn has_line(text: &str, line: &str) -> bool {
 fn i10_while_the_journal_is_added_up_its_counters_are_absent() {
     let metrics = Metrics::new().unwrap();
     let mut totals = Totals::default();
-    totals.add_row(&line("agent", None), &billed(5));
+    totals.extend([(&line("agent", None), &billed(5))]);
     let health = LedgerHealth {
         is_adding_up: true,
         ..healthy()
@@ -81,16 +81,16 @@ fn money_on_metrics_is_the_ledgers_to_the_last_digit() {
     let metrics = Metrics::new().unwrap();
     let mut totals = Totals::default();
     // 2^53 + 1 micro-USD cannot be held by an f64.
-    totals.add_row(
+    totals.extend([(
         &line("agent", Some(ServedBy::Frontier)),
         &billed(9_007_199_254_740_993),
-    );
-    totals.add_row(&line("ci", None), &billed(1));
+    )]);
+    totals.extend([(&line("ci", None), &billed(1))]);
     let drained = LineSums {
         drained: MicroUsd::new(9_007_199_254_740_993).into(),
         ..LineSums::default()
     };
-    totals.add_row(&line("ci", None), &drained);
+    totals.extend([(&line("ci", None), &drained)]);
 
     let text = metrics.render(&totals, &healthy()).unwrap();
 
@@ -110,7 +110,7 @@ fn apps_past_the_limit_are_one_series_and_no_money_is_lost() {
     let metrics = Metrics::new().unwrap();
     let mut totals = Totals::default();
     for app in 0..APPS_MAX + 3 {
-        totals.add_row(&line(&format!("app-{app:03}"), None), &billed(5));
+        totals.extend([(&line(&format!("app-{app:03}"), None), &billed(5))]);
     }
 
     let text = metrics.render(&totals, &healthy()).unwrap();
@@ -130,9 +130,9 @@ fn an_app_of_today_keeps_its_name_beside_any_number_of_removed_ones() {
     metrics.name_apps(["web"]);
     let mut totals = Totals::default();
     for app in 0..APPS_MAX {
-        totals.add_row(&line(&format!("job-{app:03}"), None), &billed(5));
+        totals.extend([(&line(&format!("job-{app:03}"), None), &billed(5))]);
     }
-    totals.add_row(&line("web", None), &billed(7));
+    totals.extend([(&line("web", None), &billed(7))]);
 
     let text = metrics.render(&totals, &healthy()).unwrap();
 
@@ -149,14 +149,14 @@ fn what_is_not_known_is_counted_and_never_summed() {
         .insert(InDoubt::Crash, Standing { came: 3, left: 1 });
     row.unreported = Standing { came: 2, left: 0 };
     let mut totals = Totals::default();
-    totals.add_row(&line("agent", None), &row);
+    totals.extend([(&line("agent", None), &row)]);
     let mut speech = line("agent", None);
     speech.operation = Operation::Speech;
     let row = LineSums {
         audio_ms: 61_005,
         ..LineSums::default()
     };
-    totals.add_row(&speech, &row);
+    totals.extend([(&speech, &row)]);
 
     let text = metrics.render(&totals, &healthy()).unwrap();
 
@@ -182,10 +182,10 @@ fn what_the_ledger_counts_is_its_own_figure_and_nothing_is_lost_by_a_second_proc
         ..LineSums::default()
     };
     row.answers.insert(Escalated::Unknown, 5);
-    totals.add_row(&line("agent", None), &row);
+    totals.extend([(&line("agent", None), &row)]);
     let mut stream = line("agent", None);
     stream.operation = Operation::Embeddings;
-    totals.add_row(&stream, &row);
+    totals.extend([(&stream, &row)]);
     totals.globals.receipts.insert(ReceiptKind::Sse, 6);
     totals
         .globals
@@ -359,12 +359,11 @@ fn what_is_compared_is_summed_over_the_answers_with_both_prices() {
     let mut totals = Totals::default();
     let mut both = billed(5);
     both.would_have_cost = MicroUsd::new(9_007_199_254_740_993).into();
-    both.compared
-        .add(MicroUsd::new(5), MicroUsd::new(9_007_199_254_740_993));
-    totals.add_row(&line("agent", None), &both);
+    both.compared = Compared::one(MicroUsd::new(5), MicroUsd::new(9_007_199_254_740_993));
+    totals.extend([(&line("agent", None), &both)]);
     let mut image = line("agent", None);
     image.operation = Operation::ImageGeneration;
-    totals.add_row(&image, &billed(1_000_000));
+    totals.extend([(&image, &billed(1_000_000))]);
 
     let text = metrics.render(&totals, &healthy()).unwrap();
 

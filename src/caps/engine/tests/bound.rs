@@ -48,7 +48,7 @@ struct Request {
 
 impl Known {
     fn of(bench: &Bench, app: &str, operation: Operation) -> Self {
-        let mut all = bench.engine.usage.prices.values();
+        let mut all = bench.engine.usage.all_prices().values();
         let others = all.any(|prices| prices.dearest().is_some());
         match bench.engine.usage.prices(&Arc::from(app), operation) {
             None if others => Self::New(0),

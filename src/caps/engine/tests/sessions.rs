@@ -43,6 +43,21 @@ impl Bench {
         }
     }
 
+    /// The ledger has it from an earlier time.
+    fn bought_in(&mut self, app: &str, id: &str, price: u64) {
+        let bought = Unbooked {
+            app: Arc::from(app),
+            session: Some(session(id).hash),
+            leases: Leases::default(),
+            at_ms: NOON,
+            charge: Charge {
+                billed: usd(price).into(),
+                ..Charge::default()
+            },
+        };
+        self.engine.usage.add(&bought.charged(Operation::Chat));
+    }
+
     fn is_stopped(&mut self, id: &str) -> String {
         match self.ask_of_session("a", id) {
             Became::Refused(text) => text,
@@ -157,14 +172,8 @@ fn what_the_ledger_could_not_write_yet_counts() {
 #[test]
 fn sessions_beyond_ten_thousand_share_one_cap() {
     let mut bench = bench(Some(100), None);
-    let app: Arc<str> = Arc::from("a");
-    let charge = Charge {
-        billed: usd(1).into(),
-        ..Charge::default()
-    };
     for number in 0..SESSIONS_MAX {
-        let hash = session(&format!("old {number}")).hash;
-        bench.engine.usage.sessions.add(&app, hash, NOON, charge, 1);
+        bench.bought_in("a", &format!("old {number}"), 1);
     }
     bench.buy_in("new 1", 60);
     bench.buy_in("new 2", 60);
@@ -176,19 +185,10 @@ fn sessions_beyond_ten_thousand_share_one_cap() {
 #[test]
 fn what_a_session_was_billed_is_of_one_app_or_of_all_and_unknown_where_sums_are_shared() {
     let mut bench = bench(None, None);
-    let add = |bench: &mut Bench, app: &str, id: &str, amount| {
-        let charge = Charge {
-            billed: usd(amount).into(),
-            ..Charge::default()
-        };
-        let hash = session(id).hash;
-        let sessions = &mut bench.engine.usage.sessions;
-        sessions.add(&Arc::from(app), hash, NOON, charge, 1);
-    };
-    add(&mut bench, "a", "s", 7);
-    add(&mut bench, "b", "s", 30);
+    bench.bought_in("a", "s", 7);
+    bench.bought_in("b", "s", 30);
     for number in 0..=SESSIONS_MAX {
-        add(&mut bench, "full", &number.to_string(), 1);
+        bench.bought_in("full", &number.to_string(), 1);
     }
     let billed = |app, id| {
         let billed = bench.engine.sessions().billed(app, |_| session(id).hash);

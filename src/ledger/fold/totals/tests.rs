@@ -62,7 +62,7 @@ fn i5_estimates_and_replays_never_enter_the_billed_sum() {
         answered(first, settled(100)),
         answered(again, State::Replayed),
     ] {
-        totals.add(&Effect::of(&record).unwrap());
+        totals += &Effect::of(&record).unwrap();
     }
 
     let row = totals.lines.values().next().unwrap();
@@ -82,7 +82,7 @@ fn i10_what_was_drained_is_a_part_of_what_was_billed() {
         if let Record::Outcome(outcome, ..) = &mut record {
             Arc::make_mut(outcome).drained = drained;
         }
-        totals.add(&Effect::of(&record).unwrap());
+        totals += &Effect::of(&record).unwrap();
     }
 
     assert_eq!((totals.billed().get(), totals.drained().get()), (123, 23));
@@ -122,7 +122,7 @@ fn only_answers_with_both_prices_are_compared() {
         answered(unreported, State::Unreported),
         answered(replay, State::Replayed),
     ] {
-        totals.add(&Effect::of(&record).unwrap());
+        totals += &Effect::of(&record).unwrap();
     }
 
     let compared = totals.compared();
@@ -163,7 +163,7 @@ fn i11_specialist_categories_beyond_the_first_32_share_a_name() {
             specialist: Some(format!("category-{number}")),
             ..billed(1)
         };
-        totals.add(&Effect::of(&answered(receipt, settled(1))).unwrap());
+        totals += &Effect::of(&answered(receipt, settled(1))).unwrap();
     }
 
     let specialists = &totals.globals.specialists;

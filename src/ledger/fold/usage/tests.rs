@@ -287,7 +287,7 @@ async fn the_charge_of_a_run_is_read_as_it_was_reported() {
     ledger.watch_usage(Box::new(move |news| {
         if let UsageUpdate::Records(records) = news {
             let of_run = records.iter().filter(|one| one.run.as_deref() == Some("r"));
-            of_run.for_each(|one| to.lock().merge(one.charge));
+            of_run.for_each(|one| *to.lock() += one.charge);
         }
     }));
     let mut begun = Vec::new();

@@ -79,9 +79,9 @@ impl<'a> Replacement<'a> {
 
     pub fn apply(&mut self, seq: u64, position: Position, record: Record) {
         if let Some(effect) = Effect::at(&record, position.segment) {
-            self.totals.add(&effect);
+            self.totals += &effect;
             if let Some(globals) = &effect.globals {
-                self.globals.merge(globals);
+                self.globals += globals;
             }
         }
         let (id, state) = match &record {
@@ -126,7 +126,7 @@ impl<'a> Replacement<'a> {
             .map(|marks| Tallies::of(marks, &labels.app, at_ms, row, &mut self.values));
         let at = RollupAt::new(at_ms, effect.line, state);
         let (sums, by_mark) = self.rows.entry(at).or_default();
-        sums.merge(&effect.row);
+        *sums += &effect.row;
         if let Some(tallies) = tallies {
             by_mark.merge(&tallies);
         }

@@ -51,7 +51,7 @@ fn replayed(state: &Path) -> Totals {
         &segments(&here, None).unwrap(),
         &mut |_, position, record| {
             if let Some(effect) = Effect::at(&record, position.segment) {
-                totals.add(&effect);
+                totals += &effect;
             }
         },
     )

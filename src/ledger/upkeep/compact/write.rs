@@ -137,7 +137,7 @@ fn merged(
         match (next_old.take(), new.peek()) {
             (None, None) => return Ok(()),
             (Some(mut rollup), Some((at, (row, tallies)))) if rollup.at() == **at => {
-                rollup.row.merge(row);
+                rollup.row += row;
                 rollup.tallies.merge(tallies);
                 new.next();
                 visit(rollup)?;
@@ -184,7 +184,7 @@ fn check(
             {
                 reached = Some(seq);
                 if let Some(effect) = Effect::at(&record, COMPACTED) {
-                    found.add(&effect);
+                    found += &effect;
                 }
             }
             _ => return Err(cannot("what was written cannot be read".to_owned())),

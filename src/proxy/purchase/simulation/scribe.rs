@@ -296,18 +296,12 @@ impl Scribe {
     pub fn update_index(&mut self, shelf: &mut Shelf) {
         let pending = self.books.take_pending();
         let kept = &mut shelf.index;
-        kept.rolled_up += pending
-            .sums
-            .added
-            .values()
-            .map(|row| row.billed.get())
-            .sum::<u128>();
-        kept.rolled_up -= pending
-            .sums
-            .removed
-            .values()
-            .map(|row| row.billed.get())
-            .sum::<u128>();
+        for (_, row, is_added) in pending.sums.sums() {
+            match is_added {
+                true => kept.rolled_up += row.billed.get(),
+                false => kept.rolled_up -= row.billed.get(),
+            }
+        }
         for (run_id, change) in pending.runs {
             match change {
                 Some(waiting) => kept.runs.insert(run_id, waiting),
@@ -345,7 +339,7 @@ impl Scribe {
         let mut anew = Totals::default();
         for (_, record) in shelf.records()? {
             if let Some(effect) = Effect::of(&record) {
-                anew.add(&effect);
+                anew += &effect;
             }
         }
         anew.open = self.books.totals().open;

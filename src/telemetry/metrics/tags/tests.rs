@@ -23,7 +23,7 @@ fn the_series_of_a_tag_add_up_to_what_its_app_was_billed() {
             billed: sum(billed),
             ..LineSums::default()
         };
-        totals.add_row(&line, &row);
+        totals.extend([(&line, &row)]);
     }
     let values = [("acme", 30), ("beta", 20), ("gone", 1)];
     let values = values.map(|(value, billed)| (value.to_owned(), sum(billed)));

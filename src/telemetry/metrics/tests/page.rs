@@ -254,12 +254,12 @@ fn everything() -> String {
         at_ms: 1,
     });
     let mut row = billed(5);
-    row.compared.add(MicroUsd::new(5), MicroUsd::new(9));
+    row.compared = Compared::one(MicroUsd::new(5), MicroUsd::new(9));
     for escalated in Escalated::ALL {
         row.answers.insert(*escalated, 1);
     }
     let mut totals = Totals::default();
-    totals.add_row(&line("agent", None), &row);
+    totals.extend([(&line("agent", None), &row)]);
     totals.globals.specialists.insert("extract".to_owned(), 8);
     let mut text = Exposition::after(metrics.render(&totals, &healthy()).unwrap());
     let cap = |scope: &str| CapView {

@@ -36,7 +36,7 @@ impl World {
                 let written = holder.journal.iter().chain(unwritten);
                 let mut known = Charge::default();
                 let written = written.filter(|charged| named(&charged.leases));
-                written.for_each(|charged| known.merge(charged.charge));
+                written.for_each(|charged| known += charged.charge);
                 assert_eq!(counted, known, "holder {at}: an entry counts once");
                 let under = holder.flying.iter().filter(|flying| named(&flying.leases));
                 let reserved: u64 = under.map(|flying| flying.reserved).sum();
