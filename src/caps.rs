@@ -72,10 +72,8 @@ pub struct Caps {
 pub struct Permit {
     caps: Arc<Caps>,
     entry: EntryId,
-    /// What is held for it while its price is not known.
-    pub reserved: MicroUsd,
-    /// The leases of shared caps that it spends: its intent names them.
-    pub leases: Leases,
+    reserved: MicroUsd,
+    leases: Leases,
     end: FlightEnd,
 }
 
@@ -128,10 +126,7 @@ impl Caps {
 
     /// Replaces the rules, also for waiting requests: those of an app that was removed are refused.
     pub fn reload(&self, rules: Rules) {
-        self.change(|engine| {
-            engine.rules = rules;
-            engine.changed();
-        });
+        self.change(|engine| engine.reload(rules));
         self.ordered.send_replace(());
         self.moved.notify_one();
     }
@@ -199,10 +194,10 @@ impl Caps {
         limit: MicroUsd,
         so_far: impl FnOnce() -> Result<RunSoFar, LedgerError>,
     ) -> Result<RunLimit, LedgerError> {
-        if !self.engine.lock().runs.hold(run, limit) {
+        if !self.engine.lock().runs_mut().hold(run, limit) {
             // It has no requests under way before this is answered, so no end is missed meanwhile.
             let so_far = so_far()?;
-            self.engine.lock().runs.open(run, limit, so_far);
+            self.engine.lock().runs_mut().open(run, limit, so_far);
         }
         Ok(RunLimit {
             caps: Arc::clone(self),
@@ -213,7 +208,7 @@ impl Caps {
     /// Whether there is any cap, also of sessions.
     pub fn are_set(&self) -> bool {
         let engine = self.engine.lock();
-        !engine.rules.are_none() || engine.shared.is_on()
+        !engine.rules().are_none() || engine.shared().is_on()
     }
 
     /// Why this app may send nothing now. Asked before each attempt.
@@ -279,7 +274,7 @@ impl Caps {
     /// Another limit, for the window of now.
     pub fn raise(&self, app: Option<&str>, period: Period, to: MicroUsd) -> Result<(), OrderError> {
         let now_ms = self.clock.wall_ms();
-        let raise = self.engine.lock().rules.raise(app, period, to, now_ms)?;
+        let raise = self.engine.lock().rules().raise(app, period, to, now_ms)?;
         let is_back = raise.configured_micro_usd == Some(to);
         self.order(|orders| orders.raise(raise, now_ms))?;
         let cap = app.unwrap_or(ALL_APPS);
@@ -295,7 +290,7 @@ impl Caps {
         let mut version = self.ordering.lock();
         let _turn = Turn::take(&self.state_dir)?;
         self.catch_up(&mut version);
-        let orders = change(&self.engine.lock().orders);
+        let orders = change(self.engine.lock().orders());
         orders.write(&self.state_dir)?;
         *version = OrdersVersion::of(&self.state_dir);
         self.put_in_force(orders);
@@ -303,20 +298,17 @@ impl Caps {
     }
 
     fn put_in_force(&self, orders: Orders) {
-        self.change(|engine| {
-            engine.orders = orders;
-            engine.changed();
-        });
+        self.change(|engine| engine.obey(orders));
         self.ordered.send_replace(());
         self.moved.notify_one();
     }
 
     /// Freezes of the whole fleet, in place of those before; true where they are others.
     pub fn obey_fleet(&self, freezes: Orders) -> bool {
-        if freezes == self.engine.lock().fleet {
+        if freezes == *self.engine.lock().fleet() {
             return false;
         }
-        self.change(|engine| engine.fleet = freezes);
+        self.change(|engine| engine.obey_fleet(freezes));
         self.ordered.send_replace(());
         true
     }
@@ -345,7 +337,7 @@ impl Caps {
         }
         *known = there;
         match Orders::read_sound(&self.state_dir) {
-            Some(orders) if orders == self.engine.lock().orders => {}
+            Some(orders) if orders == *self.engine.lock().orders() => {}
             Some(orders) => {
                 let frozen = orders.frozen_by().count();
                 tracing::warn!(
@@ -376,7 +368,7 @@ impl Caps {
         let mut answers = {
             let mut engine = self.engine();
             let answers = serve(&mut engine, now_ms);
-            if engine.shared.take_wanted() {
+            if engine.shared_mut().take_wanted() {
                 self.lease_wanted.notify_one();
             }
             answers
@@ -393,8 +385,8 @@ impl Caps {
     /// With the time by which leases end, where there may be any.
     fn engine(&self) -> MutexGuard<'_, Engine> {
         let mut engine = self.engine.lock();
-        if engine.shared.is_on() {
-            engine.shared.at(self.up_ms());
+        if engine.shared().is_on() {
+            engine.shared_mut().at(self.up_ms());
         }
         engine
     }
@@ -413,7 +405,8 @@ impl Caps {
         is_void: bool,
     ) {
         let mut engine = self.engine.lock();
-        engine.shared.obey(names, is_ephemeral, slices, is_void);
+        let shared = engine.shared_mut();
+        shared.obey(names, is_ephemeral, slices, is_void);
     }
 
     /// Resolves when something of a shared cap is to be leased. For one that waits.
@@ -421,7 +414,7 @@ impl Caps {
         loop {
             self.lease_wanted.notified().await;
             // It may have been leased since.
-            if self.engine.lock().shared.is_lacking() {
+            if self.engine.lock().shared().is_lacking() {
                 return;
             }
         }
@@ -429,7 +422,7 @@ impl Caps {
 
     /// With the next errand all that is leased is presented.
     pub fn present_leases(&self) {
-        self.engine.lock().shared.present();
+        self.engine.lock().shared_mut().present();
     }
 
     /// What is to be carried to the fleet's database now. `request`: a name that no other wish has.
@@ -439,27 +432,27 @@ impl Caps {
 
     /// All that is leased, as it is kept on the disk.
     pub fn slices(&self) -> Vec<Slice> {
-        self.engine.lock().shared.slices()
+        self.engine.lock().shared().slices()
     }
 
     /// The same after something was heard. It is on the disk before [`Self::hear`] puts it in force.
     pub fn slices_after(&self, heard: &Heard, call: Call) -> Vec<Slice> {
-        self.engine.lock().shared.slices_after(heard, call)
+        self.engine.lock().shared().slices_after(heard, call)
     }
 
     /// Puts in force what the fleet's database said of leases.
     pub fn hear(&self, heard: &Heard, call: Call) {
-        self.change(|engine| engine.shared.hear(heard, call));
+        self.change(|engine| engine.shared_mut().hear(heard, call));
     }
 
     /// The fleet's database cannot be asked: a request that finds its slice used up is refused at once.
     pub fn fleet_is_away(&self) {
-        self.change(|engine| engine.shared.away());
+        self.change(|engine| engine.shared_mut().away());
     }
 
     /// This ledger has another name in the fleet: what was leased is another's.
     pub fn forget_leases(&self) {
-        self.change(|engine| engine.shared.forget());
+        self.change(|engine| engine.shared_mut().forget());
     }
 
     /// As it is now, but for the sessions: to count those takes as long as there are many, and requests wait for it.
@@ -534,6 +527,16 @@ impl Drop for InLine<'_> {
 // === impl Permit ===
 
 impl Permit {
+    /// What is held for it while its price is not known.
+    pub fn reserved(&self) -> MicroUsd {
+        self.reserved
+    }
+
+    /// The leases of shared caps that it spends: its intent names them.
+    pub fn leases(&self) -> &Leases {
+        &self.leases
+    }
+
     /// Nothing was written of it, and nothing was sent.
     pub fn unsent(&mut self) {
         self.end = FlightEnd::Unsent;
@@ -561,6 +564,6 @@ impl Drop for Permit {
 
 impl Drop for RunLimit {
     fn drop(&mut self) {
-        self.caps.engine.lock().runs.close(&self.run);
+        self.caps.engine.lock().runs_mut().close(&self.run);
     }
 }

@@ -60,7 +60,7 @@ pub type Given<T = MicroUsd> = Option<Option<T>>;
 /// Everything in the file, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
-    pub apps: Vec<StoredApp>,
+    apps: Vec<StoredApp>,
 }
 
 /// One of them, as it stands in the file.
@@ -98,6 +98,11 @@ struct AppsFile {
 // === impl Stored ===
 
 impl Stored {
+    /// By name.
+    pub(super) fn apps(&self) -> &[StoredApp] {
+        &self.apps
+    }
+
     /// Nothing stored is nothing added.
     pub(super) fn read(directory: &Directory) -> Result<Self, AppsError> {
         let Some(text) = directory.read(FILE)? else {

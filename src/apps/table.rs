@@ -65,7 +65,7 @@ impl Table {
                 origin: Origin::Declared { place },
             });
         }
-        for app in &stored.apps {
+        for app in stored.apps() {
             let twice = known.iter().find(|known| *known.app.name == *app.name);
             if let Some(Origin::Declared { place }) = twice.map(|known| &known.origin) {
                 return Err(AppsError::Twice {

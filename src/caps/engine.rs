@@ -66,18 +66,16 @@ const UNBOOKED_MAX: usize = 8_192;
 
 #[derive(Debug)]
 pub struct Engine {
-    pub rules: Rules,
-    pub orders: Orders,
+    rules: Rules,
+    orders: Orders,
     /// Freezes of the whole fleet; no cap is raised here.
-    pub fleet: Orders,
+    fleet: Orders,
     usage: CapUsage,
-    pub caps: BTreeMap<(Scope, Period), CapWindow>,
+    caps: BTreeMap<(Scope, Period), CapWindow>,
     /// Refusals of this process. They outlive their cap, which may be set again.
-    pub refusals: BTreeMap<(Scope, Period), u64>,
-    /// The limits of runs.
-    pub runs: RunBudgets,
-    /// What the fleet leased of caps that many machines share.
-    pub shared: SharedCaps,
+    refusals: BTreeMap<(Scope, Period), u64>,
+    runs: RunBudgets,
+    shared: SharedCaps,
     under_sessions: UnderSessions,
     /// The windows of the caps have to be made anew.
     stale: bool,
@@ -112,9 +110,48 @@ impl Engine {
         }
     }
 
-    /// Rules or orders have changed.
-    pub fn changed(&mut self) {
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Other rules are in force from now on.
+    pub fn reload(&mut self, rules: Rules) {
+        self.rules = rules;
         self.stale = true;
+    }
+
+    pub fn orders(&self) -> &Orders {
+        &self.orders
+    }
+
+    /// Other orders of this machine are in force from now on.
+    pub fn obey(&mut self, orders: Orders) {
+        self.orders = orders;
+        self.stale = true;
+    }
+
+    /// Freezes of the whole fleet.
+    pub fn fleet(&self) -> &Orders {
+        &self.fleet
+    }
+
+    /// Other freezes of the whole fleet. They raise no cap, so that the windows stay.
+    pub fn obey_fleet(&mut self, freezes: Orders) {
+        self.fleet = freezes;
+    }
+
+    /// The limits of runs.
+    pub fn runs_mut(&mut self) -> &mut RunBudgets {
+        &mut self.runs
+    }
+
+    /// What the fleet leased of caps that many machines share.
+    pub fn shared(&self) -> &SharedCaps {
+        &self.shared
+    }
+
+    pub fn shared_mut(&mut self) -> &mut SharedCaps {
+        &mut self.shared
     }
 
     /// Brings the windows up to now. What was spent does not depend on the limits: it is summed again.

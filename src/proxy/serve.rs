@@ -225,7 +225,7 @@ async fn intend(
     let waiting = gateway.among_waiters(&request.app.name)?;
     let asked = gateway.clock.monotonic();
     let permit = room::permit(request, downstream, &purchase, request_bytes).await?;
-    let (reserved, leases) = (permit.reserved, permit.leases.clone());
+    let (reserved, leases) = (permit.reserved(), permit.leases().clone());
     entry.reserves(permit);
     let for_room = gateway.clock.monotonic().saturating_sub(asked);
     let going = turn::turn(request, downstream, &purchase).await?;

@@ -118,10 +118,7 @@ impl<'a> Judge<'a> {
         let mut is_alone = false;
         if let Some((run, budget)) = self.runs.of(ask).filter(|(_, budget)| !budget.covers(ask)) {
             is_covered = false;
-            match budget
-                .under
-                .room(budget.counted(), budget.limit(), share.own)
-            {
+            match budget.room(share.own) {
                 Room::Enough => {}
                 // It could not be sent with room below the caps either: no other request waits for that.
                 Room::Taken => is_alone = true,

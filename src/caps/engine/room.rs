@@ -28,8 +28,8 @@ pub struct Take {
 /// Requests under way, together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Under {
-    pub requests: usize,
-    pub reserved: u128,
+    requests: usize,
+    reserved: u128,
     room: u128,
     unknown: usize,
     /// Repeats of what is charged: their evidence may make room.
@@ -69,6 +69,16 @@ impl Under {
         self.reserved = self.reserved.saturating_sub(share.reserved);
         self.room = self.room.saturating_sub(take.room);
         self.unknown = self.unknown.saturating_sub(usize::from(take.unknown));
+    }
+
+    /// How many they are. Repeats of what is charged are not among them.
+    pub fn requests(&self) -> usize {
+        self.requests
+    }
+
+    /// What is held for them while their prices are not known, in micro-USD.
+    pub fn reserved(&self) -> u128 {
+        self.reserved
     }
 
     /// Together with those of another one.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::flight::{Ask, Flight};
-use super::room::{Share, Under, sum};
+use super::room::{Room, Share, Take, Under, sum};
 use crate::caps::refused::Refused;
 use crate::ledger::entry::EntryId;
 use crate::ledger::usage::{Charge, Charged, RunSoFar};
@@ -27,7 +27,7 @@ const ENTRIES_MAX: usize = 1_024;
 pub struct RunBudget {
     limit: MicroUsd,
     charge: Charge,
-    pub under: Under,
+    under: Under,
     /// Ends that the ledger has not reported.
     unreported: HashMap<EntryId, Charge>,
     /// Its newest entries.
@@ -43,10 +43,6 @@ pub struct RunBudgets(BTreeMap<Arc<str>, RunBudget>);
 // === impl RunBudget ===
 
 impl RunBudget {
-    pub fn limit(&self) -> MicroUsd {
-        self.limit
-    }
-
     /// What is billed and held.
     pub fn counted(&self) -> Charge {
         let mut charge = self.charge;
@@ -64,6 +60,11 @@ impl RunBudget {
 
     pub fn is_reached(&self) -> bool {
         sum(self.counted()) >= u128::from(self.limit.get())
+    }
+
+    /// Whether a request of it fits below its limit now.
+    pub fn room(&self, take: Take) -> Room {
+        self.under.room(self.counted(), self.limit, take)
     }
 
     pub fn refusal(&self, run: &str, app: &str) -> Refused {

@@ -104,7 +104,7 @@ impl Sessions<'_> {
             return Err(of.refusal(counted));
         }
         let under = self.under_of(of);
-        let under_way = u64::try_from(under.requests).unwrap_or(u64::MAX);
+        let under_way = u64::try_from(under.requests()).unwrap_or(u64::MAX);
         let requests = counted.requests.saturating_add(under_way);
         Ok(match of.limits.cap {
             _ if of.limits.requests.is_some_and(|most| requests >= most) => Room::Taken,

@@ -174,7 +174,7 @@ impl SharedCaps {
                 want: over(under.needed(charge, take)),
                 least: over(
                     sum(charge)
-                        .saturating_add(under.reserved)
+                        .saturating_add(under.reserved())
                         .saturating_add(share.reserved.max(1)),
                 ),
             },
@@ -315,7 +315,7 @@ impl SharedCaps {
         let charge = charged(lease);
         let charge = slice.map_or(charge, |slice| slice.counted(charge));
         Standing {
-            taken: sum(charge).saturating_add(under.reserved),
+            taken: sum(charge).saturating_add(under.reserved()),
             is_idle: under == Under::default(),
         }
     }
@@ -534,7 +534,7 @@ impl SharedCaps {
             let under = slice.as_ref().map(|slice| self.under(slice.lease));
             let (charge, under) = (charge.unwrap_or_default(), under.unwrap_or_default());
             let held = slice.as_ref().map_or(MicroUsd::ZERO, Slice::limit);
-            let taken = sum(charge).saturating_add(under.reserved);
+            let taken = sum(charge).saturating_add(under.reserved());
             let order = holding.order();
             SharedCapView {
                 cap: cap.clone(),
@@ -548,8 +548,8 @@ impl SharedCaps {
                 leased: held,
                 spent: charge.billed,
                 held: MicroUsdSum::from_micro_usd(charge.held.now()),
-                reserved: MicroUsdSum::from_micro_usd(under.reserved),
-                under_way: under.requests,
+                reserved: MicroUsdSum::from_micro_usd(under.reserved()),
+                under_way: under.requests(),
                 open: MicroUsdSum::from_micro_usd(u128::from(held.get()).saturating_sub(taken)),
                 ends_in_ms: slice.map(|slice| slice.ends_up_ms.saturating_sub(self.up_ms)),
                 ahead: MicroUsdSum::from_micro_usd(self.ahead(holding)),

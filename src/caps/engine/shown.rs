@@ -24,7 +24,7 @@ pub fn cap_view(
     let counted = charge.billed.get().saturating_add(charge.held.now());
     let limit = u128::from(cap.limit.get());
     // A cap that was lowered while requests were under way does not stop them.
-    let promised = limit.max(counted.saturating_add(under.reserved));
+    let promised = limit.max(counted.saturating_add(under.reserved()));
     let worst = dearest.map(|dearest| promised.saturating_add(u128::from(dearest.get())));
     let sum = MicroUsdSum::from_micro_usd;
     CapView {
@@ -34,9 +34,9 @@ pub fn cap_view(
         configured: cap.configured,
         spent: charge.billed,
         held: sum(charge.held.now()),
-        reserved: sum(under.reserved),
-        under_way: under.requests,
-        left: sum(limit.saturating_sub(counted.saturating_add(under.reserved))),
+        reserved: sum(under.reserved()),
+        under_way: under.requests(),
+        left: sum(limit.saturating_sub(counted.saturating_add(under.reserved()))),
         worst_case: worst.map(sum),
         since_ms: cap.window.since_ms,
         resets_at_ms: cap.window.until_ms,

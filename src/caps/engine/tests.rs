@@ -255,7 +255,7 @@ fn without_caps_everybody_goes_and_reservations_are_made_all_the_same() {
     for _ in 0..500 {
         assert_eq!(bench.admitted("a").1, 70);
     }
-    assert_eq!(bench.engine.under(&Scope::All).requests, 500);
+    assert_eq!(bench.engine.under(&Scope::All).requests(), 500);
 }
 
 #[test]
@@ -441,9 +441,9 @@ fn a_dearer_receipt_raises_what_is_under_way() {
     bench.buy("a", 10);
     let (one, _) = bench.admitted("a");
     let (_two, _) = bench.admitted("a");
-    assert_eq!(bench.engine.under(&Scope::All).reserved, 20);
+    assert_eq!(bench.engine.under(&Scope::All).reserved(), 20);
     bench.settle(one, "a", 700);
-    assert_eq!(bench.engine.under(&Scope::All).reserved, 700);
+    assert_eq!(bench.engine.under(&Scope::All).reserved(), 700);
 }
 
 #[test]
@@ -527,8 +527,9 @@ fn a_freeze_refuses_waiting_requests_and_an_edited_or_raised_cap_keeps_what_was_
     assert!(matches!(bench.became(other), Became::Admitted(..)));
     bench.engine.orders = bench.engine.orders.thaw(Some("a"));
 
-    bench.engine.rules = rules(limits(Some(500), Some(1_000)), &[], 0);
-    bench.engine.changed();
+    bench
+        .engine
+        .reload(rules(limits(Some(500), Some(1_000)), &[], 0));
     assert!(
         bench.refused("a").contains("in the hour"),
         "600 were spent in it"
@@ -539,8 +540,7 @@ fn a_freeze_refuses_waiting_requests_and_an_edited_or_raised_cap_keeps_what_was_
         .raise(None, Period::Hour, usd(700), NOON)
         .unwrap();
     assert_eq!(raise.until_ms - raise.since_ms, HOUR);
-    bench.engine.orders = bench.engine.orders.raise(raise, NOON);
-    bench.engine.changed();
+    bench.engine.obey(bench.engine.orders.raise(raise, NOON));
     bench.numbers += 1_000;
     assert!(
         matches!(bench.ask("b"), Became::Waits(_)),

@@ -178,12 +178,10 @@ fn refusals_are_counted_on_when_a_cap_is_taken_away_and_set_again() {
     bench.buy("a", 100);
     bench.refused("a");
     bench.refused("a");
-    bench.engine.rules = rules(Limits::default(), &[], 0);
-    bench.engine.changed();
+    bench.engine.reload(rules(Limits::default(), &[], 0));
     let (entry, _) = bench.admitted("a");
     bench.end(entry, "a", State::Failed);
-    bench.engine.rules = capped;
-    bench.engine.changed();
+    bench.engine.reload(capped);
     bench.refused("a");
     assert_eq!(bench.engine.refusals[&(Scope::All, Period::Day)], 3);
 }
