@@ -63,10 +63,10 @@ impl Receipt {
     pub fn from_headers(names: &ServiceNames, headers: &HeaderMap) -> Self {
         let mut receipt = Self::default();
         for value in headers.get_all(&names.billed) {
-            receipt.add_billed(amount(field_value(value)), ReceiptSource::Header);
+            receipt = receipt.with_billed(amount(field_value(value)), ReceiptSource::Header);
         }
         for value in headers.get_all(&names.would_have_cost) {
-            receipt.add_would_have_cost(amount(field_value(value)));
+            receipt = receipt.with_would_have_cost(amount(field_value(value)));
         }
         receipt.served_by = first(headers, &names.served_by).map(served_by);
         receipt.specialist = first(headers, &names.specialist).and_then(specialist);
@@ -79,11 +79,12 @@ impl Receipt {
 
     /// Reads the head of an answer whose body broke.
     pub fn from_broken_head(names: &ServiceNames, headers: &HeaderMap) -> Self {
-        let mut receipt = Self::from_headers(names, headers);
+        let receipt = Self::from_headers(names, headers);
         if is_event_stream(headers) {
-            receipt.forget_early_zero();
+            receipt.without_early_zero()
+        } else {
+            receipt
         }
-        receipt
     }
 
     /// Whether the only amount is a 0 in the head.
@@ -97,39 +98,46 @@ impl Receipt {
     }
 
     /// For a stream that broke: its amount would have followed the head.
-    pub fn forget_early_zero(&mut self) {
+    #[must_use]
+    pub fn without_early_zero(mut self) -> Self {
         if self.is_early_zero() {
             self.billed = Reported::Absent;
             self.source = None;
         }
+        self
     }
 
-    /// Takes one comment line of a stream, `: name value`. Comments fill in what headers lacked; a
+    /// With one comment line of a stream, `: name value`. Comments fill in what headers lacked; a
     /// billed amount that differs from an earlier one is a conflict. Names that are not receipts
     /// (keep-alives, other software) are ignored.
-    pub fn absorb_comment(&mut self, names: &ServiceNames, name: &[u8], value: &[u8]) {
+    #[must_use]
+    pub fn with_comment(mut self, names: &ServiceNames, name: &[u8], value: &[u8]) -> Self {
         if *name == *names.comment_billed {
-            self.add_billed(amount(value), ReceiptSource::Sse);
-        } else if *name == *names.comment_would_have_cost {
-            self.add_would_have_cost(amount(value));
-        } else if *name == *names.comment_served_by {
+            return self.with_billed(amount(value), ReceiptSource::Sse);
+        }
+        if *name == *names.comment_would_have_cost {
+            return self.with_would_have_cost(amount(value));
+        }
+        if *name == *names.comment_served_by {
             self.served_by = self.served_by.or_else(|| Some(served_by(value)));
         } else if *name == *names.comment_route_version && self.route_version.is_none() {
             self.route_version = stamp(value);
         }
+        self
     }
 
-    /// Takes the amount of a JSON body (`cost_micro_usd` of the frontier comparison).
-    pub fn absorb_body_cost(&mut self, cost: Reported<MicroUsd>) {
-        self.add_billed(cost, ReceiptSource::Body);
+    /// With the amount of a JSON body (`cost_micro_usd` of the frontier comparison).
+    #[must_use]
+    pub fn with_body_cost(self, cost: Reported<MicroUsd>) -> Self {
+        self.with_billed(cost, ReceiptSource::Body)
     }
 
     /// The first value counts, readable or not, because bursar does not guess which of two is true.
     /// A 0 gives way to any other value: the first positive amount counts (rule I3), and an
     /// unreadable one may have been positive.
-    fn add_billed(&mut self, amount: Reported<MicroUsd>, source: ReceiptSource) {
+    fn with_billed(mut self, amount: Reported<MicroUsd>, source: ReceiptSource) -> Self {
         if amount.is_absent() {
-            return;
+            return self;
         }
         if matches!(
             self.billed,
@@ -140,12 +148,14 @@ impl Receipt {
         } else if self.billed != amount {
             self.conflicting_amounts = self.conflicting_amounts.saturating_add(1);
         }
+        self
     }
 
-    fn add_would_have_cost(&mut self, amount: Reported<MicroUsd>) {
+    fn with_would_have_cost(mut self, amount: Reported<MicroUsd>) -> Self {
         if self.would_have_cost.is_absent() {
             self.would_have_cost = amount;
         }
+        self
     }
 }
 

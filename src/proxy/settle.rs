@@ -340,7 +340,7 @@ impl Gathered {
     }
 
     fn absorb_body_cost(&mut self, cost: Reported<MicroUsd>) {
-        self.receipt.absorb_body_cost(cost);
+        self.receipt = std::mem::take(&mut self.receipt).with_body_cost(cost);
         match cost {
             Reported::Value(cost) => {
                 let line = format!("body cost_micro_usd: {}", cost.get());
@@ -353,7 +353,8 @@ impl Gathered {
 
     /// Takes one comment line of a stream, from which the key was struck out as it came.
     pub fn absorb_comment(&mut self, settings: &Settings, name: &[u8], value: &[u8]) {
-        self.receipt.absorb_comment(&settings.names, name, value);
+        let receipt = std::mem::take(&mut self.receipt);
+        self.receipt = receipt.with_comment(&settings.names, name, value);
         self.lines.take_comment(&settings.names, name, value);
     }
 

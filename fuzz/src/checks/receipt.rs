@@ -34,7 +34,7 @@ pub fn check(bytes: &[u8]) {
         .collect();
     compare(&receipt, &in_head);
     for (name, value) in &comments {
-        receipt.absorb_comment(&names, name, value);
+        receipt = receipt.with_comment(&names, name, value);
     }
     let in_comments = comments
         .iter()

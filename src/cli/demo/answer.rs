@@ -190,9 +190,8 @@ impl EventLines {
             if let Some(comment) = line.strip_prefix(b": ") {
                 let space = memchr::memchr(b' ', comment).unwrap_or(comment.len());
                 let (name, value) = comment.split_at(space);
-                heard
-                    .receipt
-                    .absorb_comment(names, name, value.trim_ascii_start());
+                let receipt = std::mem::take(&mut heard.receipt);
+                heard.receipt = receipt.with_comment(names, name, value.trim_ascii_start());
             } else if line == b"data: [DONE]" {
                 done = true;
             } else if let Some(data) = line.strip_prefix(b"data: ") {

@@ -98,14 +98,12 @@ const PLACES: [ReceiptSource; 3] = [
     ReceiptSource::Body,
 ];
 
-fn report(receipt: &mut Receipt, place: ReceiptSource, value: &str) {
-    let names = names();
+fn with(receipt: Receipt, place: ReceiptSource, value: &str) -> Receipt {
+    let value = value.as_bytes();
     match place {
-        ReceiptSource::Header => receipt.add_billed(amount(value.as_bytes()), place),
-        ReceiptSource::Sse => {
-            receipt.absorb_comment(&names, b"service-billed-micro-usd", value.as_bytes());
-        }
-        ReceiptSource::Body => receipt.absorb_body_cost(amount(value.as_bytes())),
+        ReceiptSource::Header => receipt.with_billed(amount(value), place),
+        ReceiptSource::Sse => receipt.with_comment(&names(), b"service-billed-micro-usd", value),
+        ReceiptSource::Body => receipt.with_body_cost(amount(value)),
     }
 }
 
@@ -139,9 +137,7 @@ fn i3_the_first_positive_amount_stands_wherever_two_are_reported() {
             .flat_map(|(at, place)| PLACES[at..].iter().map(move |other| (*place, *other)))
         {
             let name = format!("{first:?} in {place:?}, {second:?} in {other:?}");
-            let mut receipt = Receipt::default();
-            report(&mut receipt, place, first);
-            report(&mut receipt, other, second);
+            let receipt = with(with(Receipt::default(), place, first), other, second);
             let source = [place, other][stands];
             assert_eq!(receipt.billed, billed, "{name}");
             assert_eq!(receipt.source, Some(source), "{name}");
@@ -320,17 +316,14 @@ fn only_the_exact_word_true_is_a_replay() {
 #[test]
 fn comments_fill_in_what_headers_lack() {
     let names = names();
-    let mut receipt = read(&[("content-type", "text/event-stream")]);
+    let would_have_cost = b"service-frontier-would-have-cost-micro-usd";
 
-    receipt.absorb_comment(&names, b"service-billed-micro-usd", b"77");
-    receipt.absorb_comment(
-        &names,
-        b"service-frontier-would-have-cost-micro-usd",
-        b"900",
-    );
-    receipt.absorb_comment(&names, b"service-served-by", b"specialist");
-    receipt.absorb_comment(&names, b"service-route-version", b"r9");
-    receipt.absorb_comment(&names, b"keep-alive", b"");
+    let receipt = read(&[("content-type", "text/event-stream")])
+        .with_comment(&names, b"service-billed-micro-usd", b"77")
+        .with_comment(&names, would_have_cost, b"900")
+        .with_comment(&names, b"service-served-by", b"specialist")
+        .with_comment(&names, b"service-route-version", b"r9")
+        .with_comment(&names, b"keep-alive", b"");
 
     assert_eq!(
         receipt,
@@ -348,17 +341,18 @@ fn comments_fill_in_what_headers_lack() {
 #[test]
 fn headers_win_over_comments() {
     let names = names();
-    let mut receipt = read(&[
+    let head = read(&[
         ("x-service-billed", "5"),
         ("x-service-served-by", "frontier"),
         ("x-service-route-version", "r1"),
     ]);
 
-    receipt.absorb_comment(&names, b"service-billed-micro-usd", b"5");
-    assert_eq!(receipt.conflicting_amounts, 0);
-    receipt.absorb_comment(&names, b"service-billed-micro-usd", b"6");
-    receipt.absorb_comment(&names, b"service-served-by", b"specialist");
-    receipt.absorb_comment(&names, b"service-route-version", b"r2");
+    let same = head.with_comment(&names, b"service-billed-micro-usd", b"5");
+    assert_eq!(same.conflicting_amounts, 0);
+    let receipt = same
+        .with_comment(&names, b"service-billed-micro-usd", b"6")
+        .with_comment(&names, b"service-served-by", b"specialist")
+        .with_comment(&names, b"service-route-version", b"r2");
 
     assert_eq!(receipt.billed, usd(5));
     assert_eq!(receipt.source, Some(ReceiptSource::Header));
@@ -378,8 +372,8 @@ fn a_comment_amount_has_the_grammar_of_a_header_amount_and_no_room_around_it() {
         b"1.0",
         b"1234567890123456",
     ] {
-        let mut receipt = Receipt::default();
-        receipt.absorb_comment(&names(), b"service-billed-micro-usd", value);
+        let none = Receipt::default();
+        let receipt = none.with_comment(&names(), b"service-billed-micro-usd", value);
         assert_eq!(receipt.billed, Reported::Malformed, "{value:?}");
     }
 }
@@ -393,26 +387,23 @@ fn comment_names_match_exactly() {
         b"x-service-billed",
         b"other-billed-micro-usd",
     ] {
-        let mut receipt = Receipt::default();
-        receipt.absorb_comment(&names(), name, b"12");
+        let receipt = Receipt::default().with_comment(&names(), name, b"12");
         assert_eq!(receipt, Receipt::default());
     }
 }
 
 #[test]
 fn a_body_amount_is_a_receipt_when_no_header_has_one() {
-    let mut receipt = Receipt::default();
-    receipt.absorb_body_cost(Reported::Absent);
-    assert_eq!(receipt, Receipt::default());
+    let none = Receipt::default().with_body_cost(Reported::Absent);
+    assert_eq!(none, Receipt::default());
 
-    receipt.absorb_body_cost(usd(40));
+    let receipt = none.with_body_cost(usd(40));
     assert_eq!(
         (receipt.billed, receipt.source),
         (usd(40), Some(ReceiptSource::Body))
     );
 
-    let mut billed_in_header = read(&[("x-service-billed", "41")]);
-    billed_in_header.absorb_body_cost(usd(40));
+    let billed_in_header = read(&[("x-service-billed", "41")]).with_body_cost(usd(40));
     assert_eq!(billed_in_header.billed, usd(41));
     assert_eq!(billed_in_header.conflicting_amounts, 1);
 }

@@ -104,7 +104,7 @@ pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answe
     let mut gathered = Gathered::from_head(&relay.settings, &upstream_head.headers);
     if is_stream && is_coded {
         // Its comments cannot be read.
-        gathered.receipt.forget_early_zero();
+        gathered.receipt = gathered.receipt.without_early_zero();
     }
     let route = &relay.admitted.route;
     let kind = match route.answer {
@@ -443,7 +443,8 @@ impl Flow<'_, '_> {
             self.gathered.absorb_peek(settings, route, peek);
         }
         if self.is_stream && end == AttemptEnd::Broken {
-            self.gathered.receipt.forget_early_zero();
+            let receipt = std::mem::take(&mut self.gathered.receipt);
+            self.gathered.receipt = receipt.without_early_zero();
         }
         if let Some(flowing) = &self.flowing {
             self.relay.dispatch.record_flow(flowing, end, cause);

@@ -149,7 +149,7 @@ impl Call<'_> {
                 Ok(Some(chunk)) => {
                     scanner.feed(&chunk, &mut |event| {
                         if let SseEvent::Comment { name, value } = event {
-                            receipt.absorb_comment(names, name, value);
+                            *receipt = std::mem::take(receipt).with_comment(names, name, value);
                         }
                     });
                     chunks += 1;

@@ -111,7 +111,8 @@ impl Flight {
                 world.count("stream without a receipt");
             } else {
                 let value = shown(world, answer.shown);
-                receipt.absorb_comment(&world.names, &world.names.comment_billed, &value);
+                let names = &world.names;
+                receipt = receipt.with_comment(names, &names.comment_billed, &value);
                 if answer.clarification {
                     let headers = self.headers(world, answer);
                     receipt = Receipt::from_headers(&world.names, &headers);
@@ -123,7 +124,7 @@ impl Flight {
         let headers = self.headers(world, answer);
         let mut receipt = Receipt::from_headers(&world.names, &headers);
         if self.route.receipt == ReceiptFrom::BodyCost {
-            receipt.absorb_body_cost(Reported::Value(MicroUsd::new(answer.shown)));
+            receipt = receipt.with_body_cost(Reported::Value(MicroUsd::new(answer.shown)));
         }
         world.count("answered");
         let run_id = answer.run_id.clone();
