@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::fold::{Replacement, evidence_from};
+use super::fold::{Sorting, evidence_from};
 use super::plan::{Plan, Wanted};
 use super::write::{Built, NEXT, cannot, write};
 use crate::ledger::error::LedgerError;
@@ -25,7 +25,7 @@ pub fn build(
         return Ok(None);
     };
     let evidenced = evidence_from(journal, &plan.segments, &plan.rest)?;
-    let mut folding = Replacement::new(evidenced, &wanted.awaited);
+    let mut sorting = Sorting::new(evidenced, &wanted.awaited);
     for segment in plan.old.iter().chain(&plan.segments) {
         if cancel.load(Ordering::Relaxed) {
             return Ok(None);
@@ -34,7 +34,7 @@ pub fn build(
         let report = scan(
             journal,
             std::slice::from_ref(segment),
-            &mut |seq, position, record| folding.apply(seq, position, record),
+            &mut |seq, position, record| sorting.apply(seq, position, record),
         )?;
         if !report.is_sound() || report.torn_tail.is_some() {
             return Err(cannot(format!(
@@ -43,7 +43,8 @@ pub fn build(
             )));
         }
     }
-    if folding.entries == 0 || cancel.load(Ordering::Relaxed) {
+    let made = sorting.finish();
+    if made.entries == 0 || cancel.load(Ordering::Relaxed) {
         return Ok(None);
     }
     let header = first.header.as_ref();
@@ -51,7 +52,7 @@ pub fn build(
     let Some(header) = header else {
         return Ok(None);
     };
-    let built = write(journal, plan, header, stands_for, folding).inspect_err(|_| {
+    let built = write(journal, plan, header, stands_for, &made).inspect_err(|_| {
         // On a full disk the journal needs its room.
         if let Err(error) = journal.remove(NEXT) {
             tracing::warn!(%error, "what was begun could not be removed");

@@ -19,20 +19,30 @@ use crate::ledger::rollup::RollupAt;
 use crate::ledger::sums::{Globals, LineSums};
 use crate::ledger::tallies::{DayValues, Tallies};
 
-/// What was made of the lines so far.
-pub struct Replacement<'a> {
+/// Takes the lines one by one.
+pub struct Sorting<'a> {
     evidenced: HashSet<EntryId>,
     awaited: &'a HashSet<EntryId>,
     /// Entries that did not come to their last state yet.
     held: HashMap<EntryId, Vec<(u64, Record)>>,
+    values: DayValues,
+    made: Replacement,
+}
+
+/// What was made of the lines.
+#[derive(Default)]
+pub struct Replacement {
     /// The new sums. Those of the compacted segment there is are added when it is written.
     pub rows: BTreeMap<RollupAt, (LineSums, Tallies)>,
-    values: DayValues,
     pub globals: Globals,
     /// Of all lines read: what the new segment must add up to.
     pub totals: Totals,
     /// Entries of which only the sums are left.
     pub entries: u64,
+    /// The lines that are kept, in their order.
+    pub kept_lines: Vec<Record>,
+    /// How many entries they belong to.
+    pub kept: u64,
 }
 
 /// The entries that evidence comes for, anywhere from the first of `segments` to the end.
@@ -61,27 +71,24 @@ pub fn evidence_from(
     Ok(found)
 }
 
-// === impl Replacement ===
+// === impl Sorting ===
 
-impl<'a> Replacement<'a> {
+impl<'a> Sorting<'a> {
     pub fn new(evidenced: HashSet<EntryId>, awaited: &'a HashSet<EntryId>) -> Self {
         Self {
             evidenced,
             awaited,
             held: HashMap::new(),
-            rows: BTreeMap::new(),
             values: DayValues::default(),
-            globals: Globals::default(),
-            totals: Totals::default(),
-            entries: 0,
+            made: Replacement::default(),
         }
     }
 
     pub fn apply(&mut self, seq: u64, position: Position, record: Record) {
         if let Some(effect) = Effect::at(&record, position.segment) {
-            self.totals += &effect;
+            self.made.totals += &effect;
             if let Some(globals) = &effect.globals {
-                self.globals += globals;
+                self.made.globals += globals;
             }
         }
         let (id, state) = match &record {
@@ -112,7 +119,7 @@ impl<'a> Replacement<'a> {
             self.fold(&earlier, word);
         }
         self.fold(&record, word);
-        self.entries += 1;
+        self.made.entries += 1;
     }
 
     fn fold(&mut self, record: &Record, state: StateWord) {
@@ -125,21 +132,23 @@ impl<'a> Replacement<'a> {
             .as_ref()
             .map(|marks| Tallies::of(marks, &labels.app, at_ms, row, &mut self.values));
         let at = RollupAt::new(at_ms, effect.line, state);
-        let (sums, by_mark) = self.rows.entry(at).or_default();
+        let (sums, by_mark) = self.made.rows.entry(at).or_default();
         *sums += &effect.row;
         if let Some(tallies) = tallies {
             by_mark.merge(&tallies);
         }
     }
 
-    /// The lines that are kept, in their order, with how many entries they belong to.
-    pub fn take_kept(&mut self) -> (Vec<Record>, u64) {
-        let held = std::mem::take(&mut self.held);
-        let entries = u64::try_from(held.len()).unwrap_or(u64::MAX);
-        let mut lines: Vec<(u64, Record)> = held.into_values().flatten().collect();
+    /// After the last line.
+    pub fn finish(self) -> Replacement {
+        let kept = u64::try_from(self.held.len()).unwrap_or(u64::MAX);
+        let mut lines: Vec<(u64, Record)> = self.held.into_values().flatten().collect();
         lines.sort_unstable_by_key(|(seq, _)| *seq);
-        let records = lines.into_iter().map(|(_, record)| record).collect();
-        (records, entries)
+        Replacement {
+            kept_lines: lines.into_iter().map(|(_, record)| record).collect(),
+            kept,
+            ..self.made
+        }
     }
 }
 

@@ -46,6 +46,15 @@ pub struct Plan {
     pub stopped_by: Option<String>,
 }
 
+/// A plan in the making, segment by segment.
+struct Planning<'a> {
+    journal: &'a Directory,
+    wanted: &'a Wanted,
+    /// The first record of the next segment, where that is known.
+    expected: Option<u64>,
+    plan: Plan,
+}
+
 /// What compaction did, or with `--dry-run` would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CompactReport {
@@ -71,25 +80,29 @@ pub fn plan(
     bytes_max: u64,
 ) -> Result<Plan, LedgerError> {
     let mut all = segments(journal, None)?;
-    let mut plan = Plan::default();
     if let Some(begins_at) = begins_late(&all) {
-        plan.stop(format!("records before {begins_at} are missing"));
-        return Ok(plan);
+        let why = format!("records before {begins_at} are missing");
+        return Ok(Plan::stopped(why));
     }
-    let mut expected = None;
+    let mut planning = Planning {
+        journal,
+        wanted,
+        expected: None,
+        plan: Plan::default(),
+    };
     if all.first().is_some_and(|first| first.number == COMPACTED) {
         let old = all.remove(0);
         let report = scan(journal, std::slice::from_ref(&old), &mut |_, _, _| {})?;
         let Some(stands_for) = old.stands_for().filter(|_| report.is_sound()) else {
-            plan.stop(format!("{} is damaged", segment_name(COMPACTED)));
-            return Ok(plan);
+            let why = format!("{} is damaged", segment_name(COMPACTED));
+            return Ok(Plan::stopped(why));
         };
         if report.last_seq != Some(stands_for.seq) {
-            plan.stop(format!("{} has lost lines", segment_name(COMPACTED)));
-            return Ok(plan);
+            let why = format!("{} has lost lines", segment_name(COMPACTED));
+            return Ok(Plan::stopped(why));
         }
-        expected = Some(stands_for.seq.saturating_add(1));
-        plan.old = Some(old);
+        planning.expected = Some(stands_for.seq.saturating_add(1));
+        planning.plan.old = Some(old);
     }
     let movable = if with_last {
         all.len()
@@ -98,14 +111,16 @@ pub fn plan(
     };
     let mut taken = 0;
     for segment in all.iter().take(movable) {
-        if plan.bytes >= bytes_max || !plan.take(journal, segment, wanted, &mut expected)? {
+        if planning.plan.bytes >= bytes_max || !planning.take(segment)? {
             break;
         }
         taken += 1;
     }
-    plan.rest = all.split_off(taken);
-    plan.segments = all;
-    Ok(plan)
+    Ok(Plan {
+        rest: all.split_off(taken),
+        segments: all,
+        ..planning.plan
+    })
 }
 
 /// Which segments the compaction of what is older than `before_ms` would take. Reads only.
@@ -135,53 +150,64 @@ impl Plan {
         }
     }
 
+    /// Nothing can go.
+    fn stopped(why: String) -> Self {
+        Self {
+            stopped_by: Some(why),
+            ..Self::default()
+        }
+    }
+}
+
+// === impl Planning ===
+
+impl Planning<'_> {
     fn stop(&mut self, why: String) {
-        self.stopped_by = Some(why);
+        self.plan.stopped_by = Some(why);
     }
 
     /// Adds a segment when all of it can go.
-    fn take(
-        &mut self,
-        journal: &Directory,
-        segment: &Segment,
-        wanted: &Wanted,
-        expected: &mut Option<u64>,
-    ) -> Result<bool, LedgerError> {
+    fn take(&mut self, segment: &Segment) -> Result<bool, LedgerError> {
         let name = segment_name(segment.number);
         let Some(header) = &segment.header else {
             self.stop(format!("{name} is damaged"));
             return Ok(false);
         };
-        if header.at_ms >= wanted.before_ms {
+        if header.at_ms >= self.wanted.before_ms {
             return Ok(false);
         }
         let mut newest_ms = header.at_ms;
         let only = std::slice::from_ref(segment);
-        let report = scan(journal, only, &mut |_, _, record| {
+        let report = scan(self.journal, only, &mut |_, _, record| {
             newest_ms = newest_ms.max(moment_ms(&record));
         })?;
+        let wanted = self.wanted;
         let is_young = newest_ms >= wanted.before_ms || report.next_seq > wanted.before_seq;
         if is_young {
             return Ok(false);
         }
         if !report.is_sound() || report.torn_tail.is_some() {
             self.stop(format!("{name} is damaged, see `bursar ledger verify`"));
-        } else if expected.is_some_and(|expected| expected != header.first_seq) {
+        } else if self
+            .expected
+            .is_some_and(|expected| expected != header.first_seq)
+        {
             self.stop(format!("records before {name} are missing"));
         } else if report.unknown_kinds > 0 {
             self.stop(format!("a newer bursar wrote {name}; compact it with that"));
         } else {
-            let until_ms = self.stands_for.map_or(0, |so_far| so_far.until_ms);
-            self.stands_for = Some(StandsFor {
+            let plan = &mut self.plan;
+            let until_ms = plan.stands_for.map_or(0, |so_far| so_far.until_ms);
+            plan.stands_for = Some(StandsFor {
                 segment: segment.number,
                 seq: report.next_seq.saturating_sub(1),
                 until_ms: newest_ms.max(until_ms),
             });
-            *expected = Some(report.next_seq);
-            self.records += report.records;
-            self.bytes += segment.bytes;
+            plan.records += report.records;
+            plan.bytes += segment.bytes;
+            self.expected = Some(report.next_seq);
         }
-        Ok(self.stopped_by.is_none())
+        Ok(self.plan.stopped_by.is_none())
     }
 }
 

@@ -50,11 +50,10 @@ pub fn write(
     plan: &Plan,
     like: &SegmentHeader,
     stands_for: StandsFor,
-    mut folding: Replacement<'_>,
+    made: &Replacement,
 ) -> Result<Built, LedgerError> {
-    let (kept_lines, kept) = folding.take_kept();
-    let mut count = u64::try_from(kept_lines.len()).unwrap_or(u64::MAX);
-    merged(journal, plan, &folding, |_| {
+    let mut count = u64::try_from(made.kept_lines.len()).unwrap_or(u64::MAX);
+    merged(journal, plan, made, |_| {
         count += 1;
         Ok(())
     })?;
@@ -90,7 +89,7 @@ pub fn write(
     crate::ledger::journal::faults::fail_write(&path, out.get_mut(), &line).map_err(failed)?;
 
     let mut seq = before_first;
-    let mut globals = Some(folding.globals.clone());
+    let mut globals = Some(made.globals.clone());
     let mut bytes_after = u64::try_from(line.len()).unwrap_or(u64::MAX);
     let mut put = |record: &Record| {
         seq += 1;
@@ -99,23 +98,23 @@ pub fn write(
         bytes_after += u64::try_from(line.len()).unwrap_or(u64::MAX);
         out.write_all(&line).map_err(failed)
     };
-    merged(journal, plan, &folding, |mut rollup| {
+    merged(journal, plan, made, |mut rollup| {
         rollup.globals = globals.take();
         put(&Record::Rollup(Box::new(rollup)))
     })?;
-    kept_lines.iter().try_for_each(&mut put)?;
+    made.kept_lines.iter().try_for_each(&mut put)?;
     let file = out
         .into_inner()
         .map_err(|error| failed(error.into_error()))?;
     file.sync_all().map_err(failed)?;
 
-    check(journal, &folding.totals, before_first, stands_for.seq)?;
+    check(journal, &made.totals, before_first, stands_for.seq)?;
     Ok(Built {
         stands_for,
         bytes_before: plan.bytes + plan.old.as_ref().map_or(0, |old| old.bytes),
         bytes_after,
-        entries: folding.entries,
-        kept,
+        entries: made.entries,
+        kept: made.kept,
     })
 }
 
@@ -127,12 +126,12 @@ pub fn cannot(why: String) -> LedgerError {
 fn merged(
     journal: &Directory,
     plan: &Plan,
-    folding: &Replacement<'_>,
+    made: &Replacement,
     mut visit: impl FnMut(Rollup) -> Result<(), LedgerError>,
 ) -> Result<(), LedgerError> {
     let mut old = OldRollups::open(journal, plan.old.as_ref())?;
     let mut next_old = old.next()?;
-    let mut new = folding.rows.iter().peekable();
+    let mut new = made.rows.iter().peekable();
     loop {
         match (next_old.take(), new.peek()) {
             (None, None) => return Ok(()),
