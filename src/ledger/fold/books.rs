@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use crate::ledger::entry::{InDoubt, Intent, Labels, Outcome, Settlement, State, Unresolved};
+use crate::ledger::error::LedgerError;
 use crate::ledger::fingerprint::Fingerprint;
 use crate::ledger::fold::effect::Effect;
 use crate::ledger::fold::keys::{KeyStanding, Keys};
@@ -16,6 +17,7 @@ use crate::ledger::fold::totals::Totals;
 use crate::ledger::fold::undelivered::Deliveries;
 use crate::ledger::fold::usage::{CapUsage, Charged, UsageUpdate};
 use crate::ledger::id::EntryId;
+use crate::ledger::journal::append::Draft;
 use crate::ledger::kept_key::KeptKey;
 use crate::ledger::record::{EndedEntry, Evidence, How, Position, Record, Verdict};
 use crate::money::MicroUsd;
@@ -367,6 +369,16 @@ impl Books {
         let id = waiting.id;
         let run_id = run_id.to_owned();
         Some((reconciled(waiting, at_ms, billed, How::Run { run_id }), id))
+    }
+
+    /// Adds a record to a batch that is being drafted, and applies it.
+    pub fn add(&mut self, batch: &mut Draft, record: &Record) -> Result<(), LedgerError> {
+        let placed = batch.push(record);
+        let (seq, position) = placed.map_err(|error| LedgerError::Unavailable {
+            why: format!("a record cannot be encoded: {error}"),
+        })?;
+        self.apply(seq, position, record, true);
+        Ok(())
     }
 
     /// Applies a record. `counts` is false for one that the index has counted already.

@@ -32,7 +32,7 @@ pub struct Snapshot<'a> {
 /// Sums by whatever they are asked for: a stretch of time and a group, each by a number.
 #[derive(Debug, Default)]
 pub struct Grouped {
-    pub rows: BTreeMap<(u64, u32), Figures>,
+    rows: BTreeMap<(u64, u32), Figures>,
 }
 
 /// A quarter hour of which a part is asked for.
@@ -55,6 +55,10 @@ pub type Group<'a> = dyn FnMut(&LineKey, StateWord) -> u32 + 'a;
 // === impl Grouped ===
 
 impl Grouped {
+    pub fn rows(&self) -> &BTreeMap<(u64, u32), Figures> {
+        &self.rows
+    }
+
     pub fn add(&mut self, at: (u64, u32), figures: &Figures) {
         self.rows.entry(at).or_default().add(figures);
     }

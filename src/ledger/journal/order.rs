@@ -5,7 +5,7 @@
 //! Promise: each sequence number is handed out at most once, in rising order. A sound journal is one
 //! stretch a segment; memory is bounded by [`RUNS_MAX`].
 
-use super::report::{Misplaced, ScanReport};
+use super::report::{Misplaced, ScanFindings};
 use crate::ledger::record::Position;
 
 /// Most stretches: forty megabytes. Lines beyond count as damaged.
@@ -60,11 +60,11 @@ impl SeqRuns {
 
     /// Sorts by number, and reports what is misplaced and what is missing. `begins_at` is
     /// the first number there has to be, when that is known.
-    pub fn arrange(mut self, begins_at: Option<u64>, report: &mut ScanReport) -> Vec<SeqRun> {
+    pub fn arrange(mut self, begins_at: Option<u64>, findings: &mut ScanFindings) -> Vec<SeqRun> {
         let mut highest = 0;
         for run in &self.all {
             if run.first_seq <= highest {
-                report.misplace(Misplaced {
+                findings.misplace(Misplaced {
                     segment: run.number,
                     offset: run.offset,
                     first_seq: Some(run.first_seq),
@@ -80,18 +80,18 @@ impl SeqRuns {
             if let Some(expected) = expected
                 && run.first_seq > expected
             {
-                report.miss(expected, run.first_seq - 1);
+                findings.miss(expected, run.first_seq - 1);
             }
             let next = run.last_seq.saturating_add(1);
             expected = Some(expected.map_or(next, |expected| expected.max(next)));
         }
-        if let Some(end) = report.next_seq.checked_sub(1)
+        if let Some(end) = findings.next_seq().checked_sub(1)
             && let Some(expected) = expected
             && expected <= end
         {
-            report.miss(expected, end);
+            findings.miss(expected, end);
         }
-        report.find_gaps();
+        findings.find_gaps();
         self.all
     }
 }

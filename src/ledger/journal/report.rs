@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::record::Position;
+use crate::ledger::record::{Position, Record};
 
 /// How many damaged ranges a report lists one by one; further ones are only counted.
 pub(super) const RANGES_MAX: usize = 10_000;
@@ -62,6 +62,12 @@ pub struct ScanReport {
     pub lacks_newline: bool,
 }
 
+/// A report to which a scan still adds.
+#[derive(Debug)]
+pub(super) struct ScanFindings {
+    report: ScanReport,
+}
+
 /// Sequence numbers that no sound line holds, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Missing {
@@ -90,39 +96,14 @@ impl Missing {
 // === impl ScanReport ===
 
 impl ScanReport {
-    pub(super) fn unreadable(&mut self, position: Position, seq: u64) {
-        self.bad_count += 1;
-        if self.bad.len() < RANGES_MAX {
-            self.bad.push(BadRange {
-                segment: position.segment,
-                offset: position.offset,
-                bytes: position.bytes.saturating_add(1),
-                lines: 1,
-                after_seq: seq.checked_sub(1),
-                before_seq: seq.checked_add(1),
-            });
-        }
-        self.miss(seq, seq);
-        self.missing.sort_unstable();
-    }
-
     /// The journal reached at least to `known_seq`, as the mark or the index says: what is not there
     /// is missing, and its numbers are not given out again.
-    pub fn extend_to(&mut self, known_seq: Option<u64>) {
-        let Some(known_seq) = known_seq.filter(|known| *known >= self.next_seq) else {
-            return;
-        };
-        let first = self.next_seq;
-        self.next_seq = known_seq.saturating_add(1);
-        match self.missing.last_mut() {
-            // The damaged lines at the end are part of it.
-            Some(missing) if missing.last.saturating_add(1) == first => {
-                self.missing_records += known_seq - missing.last;
-                missing.last = known_seq;
-            }
-            _ => self.miss(first, known_seq),
+    #[must_use]
+    pub fn extended_to(self, known_seq: Option<u64>) -> Self {
+        match known_seq.filter(|known| *known >= self.next_seq) {
+            Some(known_seq) => ScanFindings::after(self).extended_to(known_seq),
+            None => self,
         }
-        self.find_gaps();
     }
 
     /// Nothing is damaged, missing or misplaced. A torn tail is no damage.
@@ -132,40 +113,99 @@ impl ScanReport {
             && self.misplaced_count == 0
             && self.missing_records == 0
     }
+}
 
-    pub(super) fn misplace(&mut self, what: Misplaced) {
-        self.misplaced_count += 1;
-        if self.misplaced.len() < RANGES_MAX {
-            self.misplaced.push(what);
+// === impl ScanFindings ===
+
+impl ScanFindings {
+    /// Goes on from what was found so far.
+    pub fn after(report: ScanReport) -> Self {
+        Self { report }
+    }
+
+    pub fn report(self) -> ScanReport {
+        self.report
+    }
+
+    /// Where the next record goes.
+    pub fn next_seq(&self) -> u64 {
+        self.report.next_seq
+    }
+
+    /// A line is a record.
+    pub fn read(&mut self, record: &Record) {
+        self.report.records += 1;
+        self.report.unknown_kinds += u64::from(matches!(record, Record::Unknown));
+    }
+
+    /// A sealed line is no record that this bursar knows.
+    pub fn unreadable(&mut self, position: Position, seq: u64) {
+        let report = &mut self.report;
+        report.bad_count += 1;
+        if report.bad.len() < RANGES_MAX {
+            report.bad.push(BadRange {
+                segment: position.segment,
+                offset: position.offset,
+                bytes: position.bytes.saturating_add(1),
+                lines: 1,
+                after_seq: seq.checked_sub(1),
+                before_seq: seq.checked_add(1),
+            });
+        }
+        self.miss(seq, seq);
+        self.report.missing.sort_unstable();
+    }
+
+    fn extended_to(mut self, known_seq: u64) -> ScanReport {
+        let report = &mut self.report;
+        let first = report.next_seq;
+        report.next_seq = known_seq.saturating_add(1);
+        match report.missing.last_mut() {
+            // The damaged lines at the end are part of it.
+            Some(missing) if missing.last.saturating_add(1) == first => {
+                report.missing_records += known_seq - missing.last;
+                missing.last = known_seq;
+            }
+            _ => self.miss(first, known_seq),
+        }
+        self.find_gaps();
+        self.report
+    }
+
+    pub fn misplace(&mut self, what: Misplaced) {
+        self.report.misplaced_count += 1;
+        if self.report.misplaced.len() < RANGES_MAX {
+            self.report.misplaced.push(what);
         }
     }
 
-    pub(super) fn miss(&mut self, first: u64, last: u64) {
-        let missing = Missing { first, last };
-        self.missing_records = self.missing_records.saturating_add(missing.count());
-        if self.missing.len() < RANGES_MAX {
-            self.missing.push(missing);
-        } else if let Some(listed) = self.missing.last_mut() {
+    pub fn miss(&mut self, first: u64, last: u64) {
+        let (report, missing) = (&mut self.report, Missing { first, last });
+        report.missing_records = report.missing_records.saturating_add(missing.count());
+        if report.missing.len() < RANGES_MAX {
+            report.missing.push(missing);
+        } else if let Some(listed) = report.missing.last_mut() {
             // One range too many names more than is missing, and never less.
             listed.last = listed.last.max(last);
         }
     }
 
     /// A jump over a damaged range is part of that range. The others are gaps of their own.
-    pub(super) fn find_gaps(&mut self) {
-        let before: HashSet<u64> = self.bad.iter().filter_map(|bad| bad.before_seq).collect();
-        let after: HashSet<u64> = self
+    pub fn find_gaps(&mut self) {
+        let report = &mut self.report;
+        let before: HashSet<u64> = report.bad.iter().filter_map(|bad| bad.before_seq).collect();
+        let after: HashSet<u64> = report
             .bad
             .iter()
             .map(|bad| bad.after_seq.unwrap_or(0))
             .collect();
-        let gaps = self.missing.iter().map(|missing| Gap {
+        let gaps = report.missing.iter().map(|missing| Gap {
             after_seq: missing.first.saturating_sub(1),
             before_seq: missing.last.saturating_add(1),
         });
-        self.gaps = gaps
+        report.gaps = gaps
             .filter(|gap| !after.contains(&gap.after_seq) && !before.contains(&gap.before_seq))
             .collect();
-        self.gap_count = u64::try_from(self.gaps.len()).unwrap_or(u64::MAX);
+        report.gap_count = u64::try_from(report.gaps.len()).unwrap_or(u64::MAX);
     }
 }

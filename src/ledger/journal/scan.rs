@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::ledger::error::LedgerError;
 use crate::ledger::journal::lines::Lines;
 use crate::ledger::journal::order::{SeqRun, SeqRuns};
-use crate::ledger::journal::report::{BadRange, Misplaced, RANGES_MAX, ScanReport};
+use crate::ledger::journal::report::{BadRange, Misplaced, RANGES_MAX, ScanFindings, ScanReport};
 use crate::ledger::journal::segments::{Segment, segment_name};
 use crate::ledger::journal::state_dir::Directory;
 use crate::ledger::record::{Glance, Line, Position, Record};
@@ -49,18 +49,19 @@ pub fn scan_until(
     segments: &[Segment],
     visit: &mut dyn FnMut(u64, Position, Record),
 ) -> Result<ScanReport, LedgerError> {
-    let (runs, mut report) = survey(stop, journal, segments)?;
+    let (runs, report) = survey(stop, journal, segments)?;
+    let mut findings = ScanFindings::after(report);
     let mut next_seq = 0;
     for run in runs {
         if run.last_seq >= next_seq {
             let segment = segments.iter().find(|segment| segment.number == run.number);
             if let Some(segment) = segment {
-                read_run(stop, journal, segment, &run, next_seq, &mut report, visit)?;
+                read_run(stop, journal, segment, &run, next_seq, &mut findings, visit)?;
             }
             next_seq = run.last_seq.saturating_add(1);
         }
     }
-    Ok(report)
+    Ok(findings.report())
 }
 
 /// The first reading: where which numbers lie, by rising number. Where numbers are there twice, stretches
@@ -83,9 +84,18 @@ pub fn survey(
         .known_seq
         .saturating_add(1)
         .saturating_add(survey.lines_behind);
+    let mut findings = ScanFindings::after(report);
+    for segment in segments.iter().filter(|segment| segment.is_misplaced()) {
+        findings.misplace(Misplaced {
+            segment: segment.number,
+            offset: 0,
+            first_seq: None,
+            last_seq: None,
+        });
+    }
     let begins_at = segments.first().and_then(Segment::begins_at);
-    let runs = survey.runs.arrange(begins_at, &mut report);
-    Ok((runs, report))
+    let runs = survey.runs.arrange(begins_at, &mut findings);
+    Ok((runs, findings.report()))
 }
 
 /// The second reading, of one stretch of sound lines from `next_seq` on.
@@ -95,7 +105,7 @@ fn read_run(
     segment: &Segment,
     run: &SeqRun,
     next_seq: u64,
-    report: &mut ScanReport,
+    findings: &mut ScanFindings,
     visit: &mut dyn FnMut(u64, Position, Record),
 ) -> Result<(), LedgerError> {
     let name = segment_name(run.number);
@@ -123,12 +133,11 @@ fn read_run(
         }
         match Line::decode(lines.text(&raw)) {
             Some(Line::Record { record, .. }) => {
-                report.records += 1;
-                report.unknown_kinds += u64::from(matches!(record, Record::Unknown));
+                findings.read(&record);
                 visit(seq, position, record);
             }
             // Sealed, and not as this bursar knows it.
-            _ => report.unreadable(position, seq),
+            _ => findings.unreadable(position, seq),
         }
     }
     Ok(())
@@ -159,14 +168,6 @@ impl Survey {
 
         if let Some(header) = &segment.header {
             self.know(header.first_seq.saturating_sub(1));
-        }
-        if segment.is_misplaced() {
-            self.report.misplace(Misplaced {
-                segment: segment.number,
-                offset: 0,
-                first_seq: None,
-                last_seq: None,
-            });
         }
         while let Some(raw) = lines
             .next()

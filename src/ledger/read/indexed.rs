@@ -212,7 +212,7 @@ impl<'a, 'b> Asking<'a, 'b> {
             reconciled.extend(edge.evidence.iter().map(|(id, ..)| *id));
         }
         let mut folding = Folding::new(self.sums, reconciled);
-        for ((number, group), figures) in &self.grouped.rows {
+        for ((number, group), figures) in self.grouped.rows() {
             let (line, state) = self.groups.get(*group)?;
             let at_ms = self.days.get(*number);
             let words = self.sums.words(at_ms, line, *state, OfEntry::NONE);
@@ -249,7 +249,7 @@ impl<'a, 'b> Asking<'a, 'b> {
             &mut |from_ms, until_ms| days.place(sums, from_ms, until_ms),
             &mut |line, state| groups.number(sums, line, state),
         )?;
-        if self.grouped.rows.len() > sums.rows_max {
+        if self.grouped.rows().len() > sums.rows_max {
             let max = sums.rows_max;
             return Err(LedgerError::TooManyRows { max }.into());
         }

@@ -151,10 +151,10 @@ impl Sums<'_> {
         };
         let mut folding = Folding::new(self, reconciled);
         let part = reader.segments.get(first..).unwrap_or_default();
-        let mut report = scan(&reader.journal, part, &mut |_, _, record| {
+        let report = scan(&reader.journal, part, &mut |_, _, record| {
             folding.apply(&record);
         })?;
-        report.extend_to(reader.mark.known());
+        let report = report.extended_to(reader.mark.known());
         let spend = folding.finish(report.bad_count.saturating_add(report.gap_count))?;
         let stands_for = reader.segments.first().and_then(Segment::stands_for);
         let is_by_session = self.is_by(GroupBy::Session);

@@ -15,7 +15,7 @@ use crate::ledger::fingerprint::Fingerprint;
 use crate::ledger::id::EntryId;
 use crate::ledger::kept_key::{KeptKey, KeyOrigin};
 use crate::ledger::marks::Session;
-use crate::ledger::record::{How, Record};
+use crate::ledger::record::{Evidence, How, Record, Verdict};
 use crate::ledger::shared_text;
 use crate::money::MicroUsd;
 use crate::protocol::receipt::ReceiptSource;
@@ -150,7 +150,13 @@ closed_set! {
 /// Puts lines together, in the journal's order.
 #[derive(Debug, Default)]
 pub struct Views {
-    by_id: HashMap<EntryId, EntryView>,
+    by_id: HashMap<EntryId, GrowingView>,
+}
+
+/// An entry of which more lines may come.
+#[derive(Debug)]
+struct GrowingView {
+    view: EntryView,
 }
 
 // === impl EntryView ===
@@ -210,55 +216,87 @@ impl EntryView {
             service_detail: None,
         }
     }
+}
 
+// === impl GrowingView ===
+
+impl GrowingView {
     fn begin(&mut self, intent: Intent) {
-        self.model = intent.model;
-        self.stream = Some(intent.stream);
-        self.run = intent.run;
-        self.request_bytes = Some(intent.request_bytes);
-        self.trace_id = intent.trace_id;
-        self.spoken = intent.spoken;
-        self.dropped = intent.dropped;
+        let view = &mut self.view;
+        view.model = intent.model;
+        view.stream = Some(intent.stream);
+        view.run = intent.run;
+        view.request_bytes = Some(intent.request_bytes);
+        view.trace_id = intent.trace_id;
+        view.spoken = intent.spoken;
+        view.dropped = intent.dropped;
     }
 
-    fn end(&mut self, outcome: Outcome, state: State, anomalies: Vec<Anomaly>) {
-        let receipt = outcome.receipt;
-        self.ended_ms = Some(outcome.at_ms);
-        self.become_state(state);
-        self.anomalies = anomalies;
-        self.receipt = match receipt.billed {
+    fn end(&mut self, outcome: Outcome, verdict: Verdict) {
+        let (state, receipt) = (verdict.state, outcome.receipt);
+        self.stop(outcome.at_ms, state);
+        let view = &mut self.view;
+        view.anomalies = verdict.anomalies;
+        view.receipt = match receipt.billed {
             Reported::Malformed => ReceiptWord::Malformed,
             Reported::Value(_) => ReceiptWord::Reported,
             // An earlier attempt reported it before its body broke.
             Reported::Absent if outcome.broken_billed.is_some() => ReceiptWord::Reported,
             Reported::Absent => ReceiptWord::Absent,
         };
-        self.would_have_cost_micro_usd = receipt.would_have_cost.value();
-        self.receipt_source = receipt.source;
-        self.served_by = receipt.served_by;
-        self.specialist = receipt.specialist;
-        self.escalated = receipt.escalated;
-        self.route_version = receipt.route_version;
-        self.input_required = receipt.input_required;
-        self.replayed = receipt.replayed;
-        self.request_id = outcome.request_id;
-        self.run_id = outcome.run_id;
-        self.usage = outcome.usage;
-        self.audio_ms = outcome.audio_ms;
-        self.attempts = outcome.attempts;
-        self.closed = outcome.closed;
-        self.broken_billed_micro_usd = outcome.broken_billed;
-        self.drained = outcome.drained;
+        view.would_have_cost_micro_usd = receipt.would_have_cost.value();
+        view.receipt_source = receipt.source;
+        view.served_by = receipt.served_by;
+        view.specialist = receipt.specialist;
+        view.escalated = receipt.escalated;
+        view.route_version = receipt.route_version;
+        view.input_required = receipt.input_required;
+        view.replayed = receipt.replayed;
+        view.request_id = outcome.request_id;
+        view.run_id = outcome.run_id;
+        view.usage = outcome.usage;
+        view.audio_ms = outcome.audio_ms;
+        view.attempts = outcome.attempts;
+        view.closed = outcome.closed;
+        view.broken_billed_micro_usd = outcome.broken_billed;
+        view.drained = outcome.drained;
         let is_missed = outcome.delivery == Delivery::Missed && state != State::Failed;
-        self.delivery = is_missed.then_some(DeliveryWord::Missed);
-        self.response_bytes = Some(outcome.response_bytes);
-        self.timings = Some(outcome.timings);
-        self.service_detail = outcome.service_detail;
+        view.delivery = is_missed.then_some(DeliveryWord::Missed);
+        view.response_bytes = Some(outcome.response_bytes);
+        view.timings = Some(outcome.timings);
+        view.service_detail = outcome.service_detail;
+    }
+
+    /// It came to this state, with an outcome or without one.
+    fn stop(&mut self, at_ms: u64, state: State) {
+        self.view.ended_ms = Some(at_ms);
+        self.become_state(state);
+    }
+
+    fn reconcile(&mut self, evidence: Evidence) {
+        self.become_state(State::Reconciled {
+            billed: evidence.adds_micro_usd,
+        });
+        let view = &mut self.view;
+        view.reconciled_by = Some(evidence.how);
+        view.reconciled_ms = Some(evidence.at_ms);
+        view.was = Some(evidence.was);
+    }
+
+    /// It changes nothing of the entry's state, so the entry keeps its number.
+    fn hand_over(&mut self, handover: Handover) {
+        self.view.delivery = Some(match handover {
+            Handover {
+                delivered: true, ..
+            } => DeliveryWord::Late,
+            Handover { assumed: true, .. } => DeliveryWord::AssumedMissed,
+            Handover { .. } => DeliveryWord::Missed,
+        });
     }
 
     fn become_state(&mut self, state: State) {
-        self.state = state;
-        self.billed_micro_usd = state.billed();
+        self.view.state = state;
+        self.view.billed_micro_usd = state.billed();
     }
 }
 
@@ -273,37 +311,19 @@ impl Views {
                     .begin(Arc::unwrap_or_clone(intent));
             }
             Record::Outcome(outcome, labels, verdict) => {
-                let view = self.at(seq, outcome.id, &labels);
-                view.end(
-                    Arc::unwrap_or_clone(outcome),
-                    verdict.state,
-                    verdict.anomalies,
-                );
+                self.at(seq, outcome.id, &labels)
+                    .end(Arc::unwrap_or_clone(outcome), verdict);
             }
             Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
-                let view = self.at(seq, ended.id, &labels);
-                view.ended_ms = Some(ended.at_ms);
-                view.become_state(ended.state);
+                self.at(seq, ended.id, &labels)
+                    .stop(ended.at_ms, ended.state);
             }
             Record::Reconciled(evidence, labels) => {
-                let view = self.at(seq, evidence.id, &labels);
-                view.become_state(State::Reconciled {
-                    billed: evidence.adds_micro_usd,
-                });
-                view.reconciled_by = Some(evidence.how);
-                view.reconciled_ms = Some(evidence.at_ms);
-                view.was = Some(evidence.was);
+                self.at(seq, evidence.id, &labels).reconcile(evidence);
             }
-            // It changes nothing of the entry's state, so the entry keeps its number.
             Record::Delivery(row, handover) => {
-                if let Some(view) = self.by_id.get_mut(&row.id) {
-                    view.delivery = Some(match handover {
-                        Handover {
-                            delivered: true, ..
-                        } => DeliveryWord::Late,
-                        Handover { assumed: true, .. } => DeliveryWord::AssumedMissed,
-                        Handover { .. } => DeliveryWord::Missed,
-                    });
+                if let Some(growing) = self.by_id.get_mut(&row.id) {
+                    growing.hand_over(handover);
                 }
             }
             Record::Rollup(_) | Record::Unknown => {}
@@ -312,17 +332,17 @@ impl Views {
 
     /// The entries that match, oldest change first.
     pub fn finish(self, matches: impl Fn(&EntryView) -> bool) -> Vec<EntryView> {
-        let mut views: Vec<_> = self.by_id.into_values().filter(matches).collect();
+        let views = self.by_id.into_values().map(|growing| growing.view);
+        let mut views: Vec<_> = views.filter(matches).collect();
         views.sort_by_key(|view| view.seq);
         views
     }
 
-    fn at(&mut self, seq: u64, id: EntryId, labels: &Labels) -> &mut EntryView {
-        let view = self
-            .by_id
-            .entry(id)
-            .or_insert_with(|| EntryView::new(id, labels));
-        view.seq = view.seq.max(seq);
-        view
+    fn at(&mut self, seq: u64, id: EntryId, labels: &Labels) -> &mut GrowingView {
+        let growing = self.by_id.entry(id).or_insert_with(|| GrowingView {
+            view: EntryView::new(id, labels),
+        });
+        growing.view.seq = growing.view.seq.max(seq);
+        growing
     }
 }

@@ -78,10 +78,10 @@ pub fn window(state_dir: &Path, since_ms: u64, until_ms: u64) -> Result<Period, 
     };
     let first = reader.first_since(Some(since_ms.saturating_sub(SINCE_EDGE_MS)));
     let part = reader.segments.get(first..).unwrap_or_default();
-    let mut report = scan(&reader.journal, part, &mut |_, _, record| {
+    let report = scan(&reader.journal, part, &mut |_, _, record| {
         reading.apply(&record);
     })?;
-    report.extend_to(reader.mark.known());
+    let report = report.extended_to(reader.mark.known());
     let Reading {
         mut window, open, ..
     } = reading;
@@ -112,6 +112,14 @@ struct Begun {
     adopted: Option<EntryId>,
 }
 
+// === impl Period ===
+
+impl Period {
+    pub fn covers(&self, at_ms: u64) -> bool {
+        (self.since_ms..self.until_ms).contains(&at_ms)
+    }
+}
+
 // === impl Reading ===
 
 impl Reading {
@@ -128,9 +136,9 @@ impl Reading {
             }
             Record::Outcome(outcome, labels, verdict) => {
                 let begun = self.open.remove(&outcome.id);
-                self.window.end(labels, verdict.state);
+                self.end(labels, verdict.state);
                 if let Some(frontier) = outcome.receipt.would_have_cost.value() {
-                    self.window.estimate(labels, frontier);
+                    self.estimate(labels, frontier);
                 }
                 self.doubt(outcome.id, begun, labels, verdict.state);
                 if self.window.covers(labels.started_ms) {
@@ -147,11 +155,11 @@ impl Reading {
             }
             Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
                 let begun = self.open.remove(&ended.id);
-                self.window.end(labels, ended.state);
+                self.end(labels, ended.state);
                 self.doubt(ended.id, begun, labels, ended.state);
             }
             Record::Reconciled(evidence, labels) => {
-                self.window.leave(labels, evidence.was);
+                self.leave(labels, evidence.was);
                 let is_known = self.doubts.remove(&evidence.id);
                 if let (Some(true), State::InDoubt { reason }) = (is_known, evidence.was) {
                     let kind = (Unknown::InDoubt(reason), labels.operation);
@@ -160,15 +168,115 @@ impl Reading {
                     }
                 }
                 let billed = evidence.adds_micro_usd;
-                self.window.end(labels, State::Reconciled { billed });
+                self.end(labels, State::Reconciled { billed });
             }
-            Record::Rollup(rollup) => self.window.add(rollup),
+            Record::Rollup(rollup) => self.add(rollup),
             Record::Delivery(..) | Record::Unknown => {}
         }
     }
-}
 
-impl Reading {
+    fn end(&mut self, labels: &Labels, state: State) {
+        let billed = state.adds();
+        let at_ms = labels.started_ms;
+        self.add_to_edges(at_ms, billed);
+        if !self.window.covers(at_ms) {
+            return;
+        }
+        let unknown = match state {
+            State::Settled { .. } | State::Reconciled { .. } => {
+                self.window.priced += 1;
+                self.window.billed.add(billed);
+                if !billed.is_zero() {
+                    let dearest = self
+                        .window
+                        .dearest
+                        .entry(labels.operation)
+                        .or_insert(billed);
+                    *dearest = billed.max(*dearest);
+                }
+                return;
+            }
+            State::Failed => {
+                self.window.failed += 1;
+                return;
+            }
+            State::Replayed => {
+                self.window.replayed += 1;
+                return;
+            }
+            State::Unreported => Unknown::Unreported,
+            State::InDoubt { reason } => Unknown::InDoubt(reason),
+            State::Open => Unknown::Open,
+        };
+        let key = (unknown, labels.operation);
+        *self.window.unknown.entry(key).or_default() += 1;
+    }
+
+    /// An answer that is not known may have been escalated, however cheap those that are known were.
+    fn estimate(&mut self, labels: &Labels, frontier: MicroUsd) {
+        if self.window.covers(labels.started_ms)
+            && let Some(dearest) = self.window.dearest.get_mut(&labels.operation)
+        {
+            *dearest = frontier.max(*dearest);
+        }
+    }
+
+    /// Entries that were compacted. What the dearest of them cost is not kept.
+    fn add(&mut self, rollup: &Rollup) {
+        let row = &rollup.row;
+        self.add_to_edges(rollup.at_ms, row.billed);
+        if !self.window.covers(rollup.at_ms) {
+            return;
+        }
+        self.window.billed.merge(row.billed);
+        self.window.priced += row.settled + row.reconciled;
+        self.window.failed += row.failed;
+        self.window.replayed += row.replayed;
+        let operation = rollup.operation;
+        let in_doubt = row
+            .in_doubt
+            .iter()
+            .map(|(reason, standing)| (Unknown::InDoubt(*reason), *standing));
+        for (unknown, standing) in in_doubt.chain([(Unknown::Unreported, row.unreported)]) {
+            let now = standing.came.saturating_sub(standing.left);
+            *self.window.unknown.entry((unknown, operation)).or_default() += now;
+        }
+    }
+
+    /// Evidence came: the entry is not unknown any more.
+    fn leave(&mut self, labels: &Labels, was: State) {
+        let unknown = match was {
+            State::Unreported => Unknown::Unreported,
+            State::InDoubt { reason } => Unknown::InDoubt(reason),
+            _ => return,
+        };
+        if self.window.covers(labels.started_ms)
+            && let Some(count) = self.window.unknown.get_mut(&(unknown, labels.operation))
+        {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    fn add_to_edges(&mut self, at_ms: u64, billed: impl Into<MicroUsdSum>) {
+        let billed = billed.into();
+        let (since, until) = (self.window.since_ms, self.window.until_ms);
+        if (since.saturating_sub(SINCE_EDGE_MS)..since).contains(&at_ms) {
+            self.window.before_since.merge(billed);
+        }
+        if !self.window.covers(at_ms) {
+            if (until..until.saturating_add(UNTIL_EDGE_MS)).contains(&at_ms) {
+                self.window.after_until.merge(billed);
+            }
+            return;
+        }
+        // An amount of a short window lies in one edge only, so that it explains once.
+        if at_ms >= until.saturating_sub(UNTIL_EDGE_MS) {
+            self.window.before_until.merge(billed);
+        } else if at_ms < since.saturating_add(SINCE_EDGE_MS) {
+            self.window.after_since.merge(billed);
+        }
+    }
+
     /// An app's retry took over the key of a request in doubt and is in doubt itself: "one key adds at
     /// most one amount", so both together are one purchase.
     fn doubt(&mut self, id: EntryId, begun: Option<Begun>, labels: &Labels, state: State) {
@@ -190,112 +298,6 @@ fn adopted_from(key: Option<&KeptKey>) -> Option<EntryId> {
     match key?.origin {
         KeyOrigin::Adopted { from } => Some(from),
         KeyOrigin::Minted | KeyOrigin::App => None,
-    }
-}
-
-// === impl Period ===
-
-impl Period {
-    pub fn covers(&self, at_ms: u64) -> bool {
-        (self.since_ms..self.until_ms).contains(&at_ms)
-    }
-
-    fn end(&mut self, labels: &Labels, state: State) {
-        let billed = state.adds();
-        let at_ms = labels.started_ms;
-        self.add_to_edges(at_ms, billed);
-        if !self.covers(at_ms) {
-            return;
-        }
-        let unknown = match state {
-            State::Settled { .. } | State::Reconciled { .. } => {
-                self.priced += 1;
-                self.billed.add(billed);
-                if !billed.is_zero() {
-                    let dearest = self.dearest.entry(labels.operation).or_insert(billed);
-                    *dearest = billed.max(*dearest);
-                }
-                return;
-            }
-            State::Failed => {
-                self.failed += 1;
-                return;
-            }
-            State::Replayed => {
-                self.replayed += 1;
-                return;
-            }
-            State::Unreported => Unknown::Unreported,
-            State::InDoubt { reason } => Unknown::InDoubt(reason),
-            State::Open => Unknown::Open,
-        };
-        let key = (unknown, labels.operation);
-        *self.unknown.entry(key).or_default() += 1;
-    }
-
-    /// An answer that is not known may have been escalated, however cheap those that are known were.
-    fn estimate(&mut self, labels: &Labels, frontier: MicroUsd) {
-        if self.covers(labels.started_ms)
-            && let Some(dearest) = self.dearest.get_mut(&labels.operation)
-        {
-            *dearest = frontier.max(*dearest);
-        }
-    }
-
-    /// Entries that were compacted. What the dearest of them cost is not kept.
-    fn add(&mut self, rollup: &Rollup) {
-        let row = &rollup.row;
-        self.add_to_edges(rollup.at_ms, row.billed);
-        if !self.covers(rollup.at_ms) {
-            return;
-        }
-        self.billed.merge(row.billed);
-        self.priced += row.settled + row.reconciled;
-        self.failed += row.failed;
-        self.replayed += row.replayed;
-        let operation = rollup.operation;
-        let in_doubt = row
-            .in_doubt
-            .iter()
-            .map(|(reason, standing)| (Unknown::InDoubt(*reason), *standing));
-        for (unknown, standing) in in_doubt.chain([(Unknown::Unreported, row.unreported)]) {
-            let now = standing.came.saturating_sub(standing.left);
-            *self.unknown.entry((unknown, operation)).or_default() += now;
-        }
-    }
-
-    /// Evidence came: the entry is not unknown any more.
-    fn leave(&mut self, labels: &Labels, was: State) {
-        let unknown = match was {
-            State::Unreported => Unknown::Unreported,
-            State::InDoubt { reason } => Unknown::InDoubt(reason),
-            _ => return,
-        };
-        if self.covers(labels.started_ms)
-            && let Some(count) = self.unknown.get_mut(&(unknown, labels.operation))
-        {
-            *count = count.saturating_sub(1);
-        }
-    }
-
-    fn add_to_edges(&mut self, at_ms: u64, billed: impl Into<MicroUsdSum>) {
-        let billed = billed.into();
-        let (since, until) = (self.since_ms, self.until_ms);
-        if (since.saturating_sub(SINCE_EDGE_MS)..since).contains(&at_ms) {
-            self.before_since.merge(billed);
-        }
-        if !self.covers(at_ms) {
-            if (until..until.saturating_add(UNTIL_EDGE_MS)).contains(&at_ms) {
-                self.after_until.merge(billed);
-            }
-            return;
-        }
-        // An amount of a short window lies in one edge only, so that it explains once.
-        if at_ms >= until.saturating_sub(UNTIL_EDGE_MS) {
-            self.before_until.merge(billed);
-        } else if at_ms < since.saturating_add(SINCE_EDGE_MS) {
-            self.after_since.merge(billed);
-        }
     }
 }
 

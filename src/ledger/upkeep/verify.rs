@@ -116,7 +116,7 @@ pub fn verify(state_dir: &Path) -> Result<VerifyReport, LedgerError> {
     })?;
     let journal_seq = report.next_seq.saturating_sub(1);
     for known_seq in [mark, Some(index_seq), stopped_seq, usage_seq] {
-        report.extend_to(known_seq);
+        report = report.extended_to(known_seq);
     }
     // A daemon that runs has looked at its start.
     let is_end_known = mark.is_some()

@@ -297,7 +297,7 @@ impl Committer {
                 match loaded.books.reconcile_run(run_id, *billed, now_ms) {
                     Some((record, id)) => (vec![record], Acknowledged::Reconciled(Some(id))),
                     None => {
-                        loaded.keep_price(run_id, *billed);
+                        loaded.coverage.keep_price(run_id, *billed);
                         return Ok(Acknowledged::Reconciled(None));
                     }
                 }
@@ -318,7 +318,7 @@ impl Committer {
             }
         };
         for record in records {
-            loaded.add(batch, &record)?;
+            loaded.books.add(batch, &record)?;
         }
         Ok(answer)
     }
@@ -350,7 +350,7 @@ impl Committer {
             for id in ids {
                 let why = is_crash.then(|| loaded.why_open(*id));
                 if let Some(record) = loaded.books.end(*id, now_ms, why) {
-                    loaded.add(&mut batch, &record)?;
+                    loaded.books.add(&mut batch, &record)?;
                 }
             }
         }
@@ -365,10 +365,10 @@ impl Committer {
         open: &HashSet<EntryId>,
         prices: &BTreeMap<String, MicroUsd>,
     ) -> Result<(), LedgerError> {
-        let Some(loaded) = self.loaded.as_mut() else {
-            return Err(LedgerError::Closed);
-        };
-        let crashed = loaded.take_over(rebuilt, open, &self.directory)?;
+        let quarantined = rebuilt.set_aside(&self.directory)?;
+        let loaded = self.loaded.take().ok_or(LedgerError::Closed)?;
+        let (loaded, crashed) = loaded.with_rebuilt(rebuilt, quarantined, open);
+        self.loaded = Some(loaded);
         // Kept until they are written: a full disk may not have the room now.
         self.left.add_crashed(crashed);
         match self.end_what_died() {
@@ -389,7 +389,7 @@ impl Committer {
         if let Some(loaded) = self.loaded.as_mut() {
             for (run_id, billed) in prices {
                 if let Some((record, _)) = loaded.books.reconcile_run(run_id, *billed, now_ms) {
-                    loaded.add(&mut batch, &record)?;
+                    loaded.books.add(&mut batch, &record)?;
                 }
             }
         }
@@ -443,7 +443,7 @@ impl Committer {
         let mut batch = self.begin()?;
         if let Some(loaded) = self.loaded.as_mut() {
             for record in self.left.assumed() {
-                loaded.add(&mut batch, &record)?;
+                loaded.books.add(&mut batch, &record)?;
             }
         }
         // First: the ends of the others are of now, and move the journal's last moments.

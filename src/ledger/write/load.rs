@@ -17,7 +17,7 @@ use crate::ledger::id::EntryId;
 use crate::ledger::index::db::IndexError;
 use crate::ledger::index::tree::{Index, IndexedUpTo, Opened};
 use crate::ledger::index::usage_file::UsageFile;
-use crate::ledger::journal::append::{Draft, Journal};
+use crate::ledger::journal::append::Journal;
 use crate::ledger::journal::high_water::{HighWater, stopped_seq};
 use crate::ledger::journal::quarantine::{note_lost, set_aside};
 use crate::ledger::journal::reader::JournalReader;
@@ -170,7 +170,7 @@ pub fn load(
     // What is older than the mark knows no less when the mark is lost with the journal.
     let stopped_seq = stopped_seq(state)?;
     let known_seq = mark.max(stopped_seq).max(Some(kept_seq));
-    report.extend_to(known_seq);
+    report = report.extended_to(known_seq);
     let is_end_known = mark.is_some();
     if loaded.counts_what_is_lost(&report) {
         tracing::error!(
@@ -184,7 +184,7 @@ pub fn load(
         drop(books);
         let opened = Opened::anew(index, state, &directory, known_seq, now_ms);
         (loaded, report) = replay(&directory, &ledger, &all, opened, &from, &on_record)?;
-        report.extend_to(Some(known_seq));
+        report = report.extended_to(Some(known_seq));
     }
     if kept_seq >= journal_next_seq {
         // It contains records that are lost.
@@ -267,7 +267,7 @@ fn begin_rebuild(
             known_missing: Vec::new(),
             now_ms,
         };
-        let mut report = scan_until(stop, &directory, &all, &mut |seq, position, record| {
+        let report = scan_until(stop, &directory, &all, &mut |seq, position, record| {
             if seq < next_seq {
                 replayed.apply(&ledger, seq, position, &record);
                 if seq.is_multiple_of(PRUNE_RECORDS) {
@@ -278,7 +278,7 @@ fn begin_rebuild(
         })?;
         replayed.finish(&ledger);
         // What the journal lost at its end is missing as it was to the start.
-        report.extend_to(next_seq.checked_sub(1));
+        let report = report.extended_to(next_seq.checked_sub(1));
         replayed.know_missing(&report);
         let Replayed { books, index, .. } = replayed;
         Ok(Rebuilt {
@@ -521,6 +521,31 @@ impl Replayed {
     }
 }
 
+// === impl Coverage ===
+
+impl Coverage {
+    /// Keeps the price of a run that may be among those that are not known yet. A kill loses it, and no money:
+    /// the journal holds the run as one that waits, and once the totals are whole its price is asked for again.
+    pub fn keep_price(&mut self, run_id: &str, billed: MicroUsd) {
+        if let Self::BeingAdded(adding) = self
+            && adding.prices.len() < RUNS_MAX
+        {
+            adding.prices.entry(run_id.to_owned()).or_insert(billed);
+        }
+    }
+
+    /// Lets go of what is made beside the writer, once it is finished.
+    pub fn take_finished(&mut self) -> Option<Adding> {
+        match std::mem::replace(self, Self::Partial) {
+            Self::BeingAdded(adding) if adding.rebuild.is_finished() => Some(adding),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+}
+
 // === impl Loaded ===
 
 impl Loaded {
@@ -534,44 +559,27 @@ impl Loaded {
         matches!(self.coverage, Coverage::Whole)
     }
 
-    /// Keeps the price of a run that may be among those that are not known yet. A kill loses it, and no money:
-    /// the journal holds the run as one that waits, and once the totals are whole its price is asked for again.
-    pub fn keep_price(&mut self, run_id: &str, billed: MicroUsd) {
-        if let Coverage::BeingAdded(adding) = &mut self.coverage
-            && adding.prices.len() < RUNS_MAX
-        {
-            adding.prices.entry(run_id.to_owned()).or_insert(billed);
-        }
-    }
-
-    /// Lets go of what is made beside the writer, once it is finished.
-    pub fn take_finished(&mut self) -> Option<Adding> {
-        match std::mem::replace(&mut self.coverage, Coverage::Partial) {
-            Coverage::BeingAdded(adding) if adding.rebuild.is_finished() => Some(adding),
-            other => {
-                self.coverage = other;
-                None
-            }
-        }
-    }
-
-    /// Takes over what was made anew beside the writer. Answers the entries that are in flight by what was
-    /// read there alone: their process died long ago. `open`: what was in flight when that was begun.
-    pub fn take_over(
-        &mut self,
+    /// With what was made anew beside the writer, of which so many damaged ranges were set aside. Answers also
+    /// the entries that are in flight by what was read there alone: their process died long ago. `open`: what
+    /// was in flight when that was begun.
+    pub fn with_rebuilt(
+        mut self,
         rebuilt: Rebuilt,
+        quarantined: u64,
         open: &HashSet<EntryId>,
-        state: &Directory,
-    ) -> Result<Vec<EntryId>, LedgerError> {
-        let journal = state.child("journal")?;
-        self.quarantined = set_aside(state, &journal, &rebuilt.report)?;
+    ) -> (Self, Vec<EntryId>) {
+        let crashed = self.books.take_over(rebuilt.books, open);
         let lost_up_to = rebuilt.report.missing.last().map_or(0, |lost| lost.last);
-        self.lost_up_to = self.lost_up_to.max(lost_up_to);
-        self.index = rebuilt.index;
-        // The new index does not know that answers were given.
-        self.given_seq = 0;
-        self.coverage = Coverage::Whole;
-        Ok(self.books.take_over(rebuilt.books, open))
+        let whole = Self {
+            index: rebuilt.index,
+            quarantined,
+            lost_up_to: self.lost_up_to.max(lost_up_to),
+            // The new index does not know that answers were given.
+            given_seq: 0,
+            coverage: Coverage::Whole,
+            ..self
+        };
+        (whole, crashed)
     }
 
     /// Why an entry has no end: its line may be among those that are lost, or it was never written.
@@ -580,14 +588,6 @@ impl Loaded {
             Some(seq) if seq < self.lost_up_to => InDoubt::Damaged,
             _ => InDoubt::Crash,
         }
-    }
-    pub fn add(&mut self, batch: &mut Draft, record: &Record) -> Result<(), LedgerError> {
-        let placed = batch.push(record);
-        let (seq, position) = placed.map_err(|error| LedgerError::Unavailable {
-            why: format!("a record cannot be encoded: {error}"),
-        })?;
-        self.books.apply(seq, position, record, true);
-        Ok(())
     }
 
     /// How an entry ended, when that is not long ago.

@@ -11,7 +11,9 @@ use std::thread::JoinHandle;
 use crate::ledger::error::LedgerError;
 use crate::ledger::fold::books::Books;
 use crate::ledger::index::tree::Index;
+use crate::ledger::journal::quarantine::set_aside;
 use crate::ledger::journal::report::ScanReport;
+use crate::ledger::journal::state_dir::Directory;
 
 /// What was made.
 #[derive(Debug)]
@@ -28,6 +30,15 @@ pub struct Rebuild {
     stop: Arc<AtomicBool>,
     /// `None` once it was waited for.
     thread: Option<JoinHandle<Result<Rebuilt, LedgerError>>>,
+}
+
+// === impl Rebuilt ===
+
+impl Rebuilt {
+    /// Copies what was found damaged to `quarantine/`. Answers how many ranges lie there.
+    pub fn set_aside(&self, state: &Directory) -> Result<u64, LedgerError> {
+        set_aside(state, &state.child("journal")?, &self.report)
+    }
 }
 
 // === impl Rebuild ===

@@ -25,7 +25,7 @@ use crate::ledger::upkeep::retention::{Retention, RetentionStep};
 use crate::ledger::write::backlog::OUTCOMES_MAX;
 use crate::ledger::write::committer::Committer;
 use crate::ledger::write::hub::Hub;
-use crate::ledger::write::load::{Coverage, Loaded};
+use crate::ledger::write::load::Coverage;
 use crate::ledger::write::queue::{Acknowledged, Job, Queued, Reply};
 
 /// Time between two writings of the file of usage, which take place when nothing else is to do.
@@ -260,7 +260,7 @@ impl Writer {
     /// Takes over the totals and the index that were made anew, when they are whole.
     fn end_rebuild(&mut self) {
         let loaded = self.committer.loaded_mut();
-        let Some(adding) = loaded.and_then(Loaded::take_finished) else {
+        let Some(adding) = loaded.and_then(|loaded| loaded.coverage.take_finished()) else {
             return;
         };
         let rebuilt = adding.rebuild.finish();

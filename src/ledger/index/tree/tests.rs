@@ -302,7 +302,7 @@ async fn i11_sums_of_too_many_rows_are_not_gathered_to_the_end() {
             .index()
             .unwrap()
             .ask(|snapshot| snapshot.sums(0, u64::MAX, rows_max, &mut { of_block }, &mut |_, _| 0));
-        asked.unwrap().rows.len()
+        asked.unwrap().rows().len()
     };
 
     assert_eq!((rows(10, true), rows(10, false)), (10, 10));
