@@ -6,7 +6,7 @@ use std::path::Path;
 use super::commands::{Place, ask};
 use crate::support::daemon::Daemon;
 use crate::support::origin::billed;
-use crate::support::{Origin, Step};
+use crate::support::{Origin, Step, eventually};
 
 /// As many as the ledger's apps have series for.
 const APPS: usize = 64;
@@ -48,15 +48,18 @@ async fn an_app_that_is_added_beside_many_removed_ones_has_a_series_of_its_own()
     let token = place.done(&["add", "web"]).await;
     assert_eq!(ask(&daemon, token.trim_end()).await.status, 200);
 
-    let page = daemon.admin_page("/metrics").await.text();
-
+    // A request is counted when all of it is over, which its app does not wait for.
     for begin in [
         "bursar_billed_usd_total{app=\"default\",",
         "bursar_billed_usd_total{app=\"web\",",
         "bursar_requests_total{app=\"web\",",
         "bursar_request_duration_seconds_count{app=\"web\",",
     ] {
-        assert!(page.contains(begin), "{begin}: {page}");
+        eventually(begin, || async {
+            let page = daemon.admin_page("/metrics").await.text();
+            page.contains(begin).then_some(())
+        })
+        .await;
     }
     daemon.terminate().await;
 }
