@@ -255,8 +255,7 @@ impl Deploy {
     /// keeps `complete` back is known before the endpoint is shown as live.
     fn go_live(&self, fault: &Fault, writer: &EventWriter) -> Result<[String; 2], Failure> {
         let now = self.parts.clock.now();
-        let mut live = self.endpoint.clone();
-        live.go_live(now);
+        let live = self.endpoint.clone().into_live(now);
         let complete = event("complete", &json!({"endpoint": live.view(now, &self.base)}));
         if fault.no_done || fault.cut_before_done || writer.cuts(&complete) {
             return Err(Failure::unheard(Some(complete)));
@@ -267,7 +266,7 @@ impl Deploy {
             unheard: None,
         };
         let endpoints = &self.parts.endpoints;
-        match endpoints.amend(&self.endpoint, |one| one.go_live(now)) {
+        match endpoints.amend(&self.endpoint, |one| one.into_live(now)) {
             Ok(Some(_)) => Ok(complete),
             Ok(None) => Err(failed(
                 "the endpoint was deleted while it was being deployed".to_owned(),

@@ -61,7 +61,7 @@ impl Endpoints {
             if let Ok((org, name, at)) = parsed
                 && let Some(held) = inner.get_mut(&(org, name))
             {
-                held.traffic.hours.restore(at, hour);
+                held.traffic.restore(at, hour);
             } else {
                 store.remove(ENDPOINT_HOURS, &row)?;
             }
@@ -98,15 +98,14 @@ impl Endpoints {
     pub fn amend(
         &self,
         which: &Endpoint,
-        change: impl FnOnce(&mut Endpoint),
+        change: impl FnOnce(Endpoint) -> Endpoint,
     ) -> Result<Option<Endpoint>, ServiceError> {
         let id = (which.org.clone(), which.name.clone());
         let mut inner = self.inner.lock();
         let Some(held) = inner.get_mut(&id).filter(|held| held.is(which)) else {
             return Ok(None);
         };
-        let mut changed = held.endpoint.clone();
-        change(&mut changed);
+        let changed = change(held.endpoint.clone());
         self.store.put(ENDPOINTS, &row(&id), &changed)?;
         held.endpoint = changed.clone();
         Ok(Some(changed))
@@ -165,12 +164,12 @@ impl Endpoints {
         now: Timestamp,
         warm_up_ms: u64,
     ) -> Result<Endpoint, ServiceError> {
-        self.turn(org, name, now, |endpoint| endpoint.start(now, warm_up_ms))
+        self.turn(org, name, now, |endpoint| endpoint.started(now, warm_up_ms))
     }
 
     /// Interface: "`live` → `stopped`".
     pub fn stop(&self, org: &str, name: &str, now: Timestamp) -> Result<Endpoint, ServiceError> {
-        self.turn(org, name, now, |endpoint| endpoint.stop(now))
+        self.turn(org, name, now, |endpoint| endpoint.stopped(now))
     }
 
     /// Assumed (endpoint-transitions): 409 while the deploy runs; what holds already is no error.
@@ -179,7 +178,7 @@ impl Endpoints {
         org: &str,
         name: &str,
         now: Timestamp,
-        change: impl FnOnce(&mut Endpoint) -> bool,
+        change: impl FnOnce(&Endpoint) -> Option<Endpoint>,
     ) -> Result<Endpoint, ServiceError> {
         let id = (org.to_owned(), name.to_owned());
         let mut inner = self.inner.lock();
@@ -190,8 +189,7 @@ impl Endpoints {
             )
             .assumed("endpoint-transitions"));
         }
-        let mut changed = held.endpoint.clone();
-        if change(&mut changed) {
+        if let Some(changed) = change(&held.endpoint) {
             self.store.put(ENDPOINTS, &row(&id), &changed)?;
             held.endpoint = changed;
         }
@@ -212,7 +210,7 @@ impl Endpoints {
     fn forget(&self, inner: &mut BTreeMap<Id, Held>, id: &Id) -> Result<(), ServiceError> {
         self.store.remove(ENDPOINTS, &row(id))?;
         if let Some(held) = inner.remove(id) {
-            let hours = held.traffic.hours.between(i64::MIN, i64::MAX);
+            let hours = held.traffic.hours().between(i64::MIN, i64::MAX);
             let removed = hours.map(|(at, _)| Mutation::Remove(ENDPOINT_HOURS, hour_row(id, at)));
             self.keep.push(removed);
         }
@@ -257,7 +255,7 @@ impl Endpoints {
     pub fn queue_hours(&self) {
         let mut inner = self.inner.lock();
         let unsaved = inner.iter_mut().flat_map(|(id, held)| {
-            let hours = held.traffic.hours.take_unsaved().into_iter();
+            let hours = held.traffic.take_unsaved().into_iter();
             hours.filter_map(|(at, hour)| {
                 Mutation::put_or_remove(ENDPOINT_HOURS, hour_row(id, at), hour)
             })

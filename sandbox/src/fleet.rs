@@ -193,7 +193,6 @@ impl Fleet {
         request: &ChatRequest,
         lane: Lane,
     ) -> Result<(Served, Draft), ServiceError> {
-        let priced = flow.priced;
         let served = flow.served()?;
         if models::holds_form(&served.draft, request) {
             let rest = Draft {
@@ -202,18 +201,18 @@ impl Fleet {
             };
             return Ok((served, rest));
         }
-        if priced.served_by == ServedBy::Frontier {
+        if served.served_by == ServedBy::Frontier {
             return Err(RemoteError::Failed.service_error(lane));
         }
         let pinned = Pinned {
-            category: priced.specialist,
+            category: served.specialist,
             frontier: true,
         };
         let again = self.serve(request, lane, pinned).await?;
         let rest = again.draft.clone();
         let served = Served {
             escalated: true,
-            specialist: priced.specialist,
+            specialist: served.specialist,
             ..again
         };
         Ok((served, rest))

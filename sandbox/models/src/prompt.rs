@@ -29,20 +29,32 @@ pub struct Prompt {
     pub tokens: u64,
 }
 
+/// What one message holds: its text, and what is attached to it.
+#[derive(Default)]
+struct Content {
+    text: String,
+    pictures: Vec<String>,
+    files: usize,
+    pages: Vec<String>,
+    /// Of the attachments.
+    tokens: u64,
+}
+
 // === impl Prompt ===
 
 impl Prompt {
     pub fn of(messages: &[Value]) -> Self {
-        let mut prompt = Self::default();
-        for message in messages {
-            prompt.read(message);
-        }
-        prompt
+        messages.iter().fold(Self::default(), Self::with)
     }
 
-    fn read(&mut self, message: &Value) {
-        let text = self.read_content(message);
-        self.tokens += tokens::PER_MESSAGE + tokens::count(&text);
+    /// With the next message.
+    fn with(mut self, message: &Value) -> Self {
+        let content = Content::of(message);
+        let text = content.text;
+        self.pictures.extend(content.pictures);
+        self.files += content.files;
+        self.pages.extend(content.pages);
+        self.tokens += content.tokens + tokens::PER_MESSAGE + tokens::count(&text);
         let calls = message.get("tool_calls").and_then(Value::as_array);
         for call in calls.into_iter().flatten() {
             self.tokens += tokens::count(&call.to_string());
@@ -60,50 +72,61 @@ impl Prompt {
             _ => self.tool_results.clear(),
         }
         push_line(&mut self.all, &text);
+        self
     }
+}
 
-    /// The text of a message; what is attached to it is noted.
-    fn read_content(&mut self, message: &Value) -> String {
-        let mut text = String::new();
+// === impl Content ===
+
+impl Content {
+    fn of(message: &Value) -> Self {
+        let mut content = Self::default();
         let parts = match message.get("content") {
-            Some(Value::String(plain)) => return plain.clone(),
+            Some(Value::String(plain)) => {
+                content.text.clone_from(plain);
+                return content;
+            }
             Some(Value::Array(parts)) => parts.as_slice(),
             _ => &[],
         };
         for part in parts {
             match part.get("type").and_then(Value::as_str) {
                 Some("image_url" | "input_image") => {
-                    self.pictures.push(vision::described(part));
-                    self.tokens += PER_ATTACHMENT;
+                    content.pictures.push(vision::described(part));
+                    content.tokens += PER_ATTACHMENT;
                 }
                 Some("file" | "input_file") => {
-                    self.files += 1;
-                    self.tokens += PER_ATTACHMENT;
+                    content.files += 1;
+                    content.tokens += PER_ATTACHMENT;
                 }
                 Some("input_audio") => {}
                 _ => {
                     push_line(
-                        &mut text,
+                        &mut content.text,
                         part.get("text").and_then(Value::as_str).unwrap_or(""),
                     );
                     continue;
                 }
             }
-            self.pages.extend(page::text_of(part));
+            content.pages.extend(page::text_of(part));
         }
-        text
+        content
     }
 }
 
 /// The role of a message, and its content in words: its texts, `[image]` or `[file]` for each attachment, its tool
 /// calls as JSON.
 pub fn said(message: &Value) -> (String, String) {
-    let mut view = Prompt::default();
-    let mut text = view.read_content(message);
-    for _ in &view.pictures {
+    let Content {
+        mut text,
+        pictures,
+        files,
+        ..
+    } = Content::of(message);
+    for _ in &pictures {
         push_line(&mut text, "[image]");
     }
-    for _ in 0..view.files {
+    for _ in 0..files {
         push_line(&mut text, "[file]");
     }
     if let Some(calls) = message.get("tool_calls").filter(|calls| calls.is_array()) {

@@ -180,11 +180,11 @@ struct WindowTraffic<'a> {
 impl<'a> WindowTraffic<'a> {
     fn of(traffic: &'a Traffic, window: Window) -> Self {
         let hours: Vec<_> = traffic
-            .hours
+            .hours()
             .between(hour_of(window.from), hour_of(window.to))
             .collect();
         let mut sum = EndpointHour::default();
-        hours.iter().for_each(|(_, hour)| sum.add(hour));
+        hours.iter().for_each(|(_, hour)| sum += *hour);
         Self { hours, sum }
     }
 
@@ -266,7 +266,7 @@ impl<'a> WindowTraffic<'a> {
     fn daily(&self, show: impl Fn(&EndpointHour) -> Value) -> Value {
         let mut days: BTreeMap<i64, EndpointHour> = BTreeMap::new();
         for (at, hour) in &self.hours {
-            days.entry(at.div_euclid(24)).or_default().add(hour);
+            *days.entry(at.div_euclid(24)).or_default() += *hour;
         }
         let days = days.iter().map(|(day, sum)| {
             let begin = start_of(day * 24);

@@ -98,35 +98,33 @@ impl Endpoint {
     }
 
     /// The deploy succeeded.
-    pub fn go_live(&mut self, now: Timestamp) {
-        self.change(now.as_millisecond(), EndpointStatus::Live);
+    #[must_use]
+    pub fn into_live(self, now: Timestamp) -> Self {
+        self.turned(now.as_millisecond(), EndpointStatus::Live)
     }
 
-    /// Interface: `stopped` to `live`, after a warm-up. True when something changed.
-    pub fn start(&mut self, now: Timestamp, warm_up_ms: u64) -> bool {
+    /// Interface: `stopped` to `live`, after a warm-up. `None` when that changes nothing.
+    pub fn started(&self, now: Timestamp, warm_up_ms: u64) -> Option<Self> {
         if self.status(now) != EndpointStatus::Stopped {
-            return false;
+            return None;
         }
         let now_ms = now.as_millisecond();
-        self.change(now_ms, EndpointStatus::Starting);
         let warm_up_ms = i64::try_from(warm_up_ms).unwrap_or(i64::MAX);
-        self.change(now_ms.saturating_add(warm_up_ms), EndpointStatus::Live);
-        true
+        let starting = self.clone().turned(now_ms, EndpointStatus::Starting);
+        Some(starting.turned(now_ms.saturating_add(warm_up_ms), EndpointStatus::Live))
     }
 
     /// Interface: `live` to `stopped`. Assumed (endpoint-transitions): a stop also ends a warm-up.
-    /// True if something changed.
-    pub fn stop(&mut self, now: Timestamp) -> bool {
-        let stops = matches!(
-            self.status(now),
-            EndpointStatus::Live | EndpointStatus::Starting
-        );
-        if stops {
-            let now_ms = now.as_millisecond();
-            self.changes.retain(|change| change.at_ms <= now_ms);
-            self.change(now_ms, EndpointStatus::Stopped);
+    /// `None` when that changes nothing.
+    pub fn stopped(&self, now: Timestamp) -> Option<Self> {
+        let status = self.status(now);
+        if !matches!(status, EndpointStatus::Live | EndpointStatus::Starting) {
+            return None;
         }
-        stops
+        let now_ms = now.as_millisecond();
+        let mut reached = self.clone();
+        reached.changes.retain(|change| change.at_ms <= now_ms);
+        Some(reached.turned(now_ms, EndpointStatus::Stopped))
     }
 
     /// Whole seconds until it is live, at least one; `None` when it is not starting.
@@ -199,11 +197,13 @@ impl Endpoint {
             .and_then(MicroUsd::new)
     }
 
-    fn change(&mut self, at_ms: i64, status: EndpointStatus) {
+    /// With one more change.
+    fn turned(mut self, at_ms: i64, status: EndpointStatus) -> Self {
         self.changes.push_back(StatusChange { at_ms, status });
         if self.changes.len() > CHANGES_MAX {
             self.changes.pop_front();
         }
+        self
     }
 }
 

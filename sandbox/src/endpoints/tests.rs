@@ -10,7 +10,7 @@ fn a_deploy_that_a_kill_cut_is_gone_and_its_name_is_free() {
     endpoints.reserve(deploying("cut")).unwrap();
     endpoints.reserve(deploying("whole")).unwrap();
     endpoints
-        .amend(&deploying("whole"), |endpoint| endpoint.go_live(now))
+        .amend(&deploying("whole"), |endpoint| endpoint.into_live(now))
         .unwrap();
 
     let endpoints = Endpoints::open(store, Keep::off()).unwrap();
@@ -76,12 +76,12 @@ async fn an_endpoint_begins_without_the_traffic_of_one_that_had_its_name() {
         let second = deploying("second");
         endpoints.reserve(second.clone()).unwrap();
         endpoints
-            .amend(&second, |endpoint| endpoint.go_live(now))
+            .amend(&second, |endpoint| endpoint.into_live(now))
             .unwrap();
         keep.commit().await.unwrap();
 
         let endpoints = Endpoints::open(store.clone(), keep.clone()).unwrap();
-        let hours = |_: &Endpoint, traffic: &Traffic| traffic.hours.between(0, 0).count();
+        let hours = |_: &Endpoint, traffic: &Traffic| traffic.hours().between(0, 0).count();
         assert_eq!(endpoints.look("o", "e", hours).unwrap(), 0, "{what}");
         endpoints.remove("o", "e").unwrap();
     }

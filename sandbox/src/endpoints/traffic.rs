@@ -9,7 +9,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::AddAssign};
 
 /// A score of 1, in millionths.
 pub const WHOLE_SCORE_PPM: u64 = 1_000_000;
@@ -51,7 +51,7 @@ pub struct EndpointHour {
 
 #[derive(Clone, Debug, Default)]
 pub struct Traffic {
-    pub hours: Hours<EndpointHour>,
+    hours: Hours<EndpointHour>,
 }
 
 // === impl EndpointHour ===
@@ -70,9 +70,11 @@ impl EndpointHour {
     pub fn score(&self) -> Option<f64> {
         (self.judged > 0).then(|| self.score_ppm as f64 / (self.judged * WHOLE_SCORE_PPM) as f64)
     }
+}
 
-    /// Adds another hour's sums; its times stay apart.
-    pub fn add(&mut self, other: &Self) {
+/// Adds another hour's sums; its times stay apart.
+impl AddAssign<&Self> for EndpointHour {
+    fn add_assign(&mut self, other: &Self) {
         self.served = self.served.saturating_add(other.served);
         for (status, count) in &other.errors {
             let errors = self.errors.entry(*status).or_default();
@@ -98,6 +100,20 @@ fn most(sum: MicroUsd, more: MicroUsd) -> MicroUsd {
 // === impl Traffic ===
 
 impl Traffic {
+    pub fn hours(&self) -> &Hours<EndpointHour> {
+        &self.hours
+    }
+
+    /// Puts back an hour that was saved.
+    pub fn restore(&mut self, hour: i64, sums: EndpointHour) {
+        self.hours.restore(hour, sums);
+    }
+
+    /// The hours that changed since the last call; `None` for one that was forgotten.
+    pub fn take_unsaved(&mut self) -> Vec<(i64, Option<EndpointHour>)> {
+        self.hours.take_unsaved()
+    }
+
     pub fn observe(&mut self, seen: &Observation) {
         let hour = self.hours.at(seen.at);
         match seen.outcome {
@@ -110,14 +126,14 @@ impl Traffic {
             } => {
                 // Only answers have a time: a refusal is quick and says nothing about the model.
                 hour.times.add(seen.took_ms);
-                hour.add(&EndpointHour {
+                *hour += &EndpointHour {
                     served: 1,
                     prompt_tokens,
                     completion_tokens,
                     billed,
                     baseline,
                     ..EndpointHour::default()
-                });
+                };
             }
         }
     }

@@ -27,7 +27,7 @@ pub enum Completion {
 /// An answer that is relayed while a server writes it.
 pub struct Flow {
     deltas: Box<Deltas>,
-    pub(super) priced: Priced,
+    priced: Priced,
     counted: Usage,
 }
 

@@ -56,11 +56,11 @@ fn hand_made() -> (Endpoint, Traffic) {
         traffic.judge(at(when), *score);
     }
     let since = at("2026-05-30T00:00:00Z");
-    let mut endpoint = Endpoint::deploying("u".to_owned(), "o", "mine".to_owned(), "t", since);
-    endpoint.go_live(since);
-    endpoint.stop(at("2026-05-31T12:00:00Z"));
-    endpoint.start(at("2026-05-31T12:10:00Z"), 300_000);
-    (endpoint, traffic)
+    let endpoint = Endpoint::deploying("u".to_owned(), "o", "mine".to_owned(), "t", since);
+    let endpoint = endpoint.into_live(since);
+    let endpoint = endpoint.stopped(at("2026-05-31T12:00:00Z")).unwrap();
+    let endpoint = endpoint.started(at("2026-05-31T12:10:00Z"), 300_000);
+    (endpoint.unwrap(), traffic)
 }
 
 fn document(metric: Metric, query: &str) -> Value {

@@ -5,16 +5,14 @@ fn at(second: i64) -> Timestamp {
 }
 
 fn live_since(second: i64) -> Endpoint {
-    let mut endpoint = Endpoint::deploying("u".to_owned(), "o", "n".to_owned(), "t", at(second));
-    endpoint.go_live(at(second));
-    endpoint
+    let endpoint = Endpoint::deploying("u".to_owned(), "o", "n".to_owned(), "t", at(second));
+    endpoint.into_live(at(second))
 }
 
 #[test]
 fn a_stopped_endpoint_is_live_after_its_warm_up_and_not_before() {
-    let mut endpoint = live_since(0);
-    assert!(endpoint.stop(at(10)));
-    assert!(endpoint.start(at(20), 5_000));
+    let endpoint = live_since(0).stopped(at(10)).unwrap();
+    let endpoint = endpoint.started(at(20), 5_000).unwrap();
 
     let seen: Vec<EndpointStatus> = [9, 10, 19, 20, 24, 25]
         .map(|second| endpoint.status(at(second)))
@@ -28,23 +26,23 @@ fn a_stopped_endpoint_is_live_after_its_warm_up_and_not_before() {
 
 #[test]
 fn a_warm_up_that_is_given_up_never_ends_live() {
-    let mut endpoint = live_since(0);
-    endpoint.stop(at(10));
-    endpoint.start(at(20), 5_000);
-    endpoint.stop(at(22));
+    let endpoint = live_since(0).stopped(at(10)).unwrap();
+    let endpoint = endpoint.started(at(20), 5_000).unwrap();
+    let endpoint = endpoint.stopped(at(22)).unwrap();
 
     assert_eq!(endpoint.status(at(30)), EndpointStatus::Stopped);
-    assert!(!endpoint.stop(at(31)), "stopping twice changes nothing");
-    assert!(endpoint.start(at(32), 0));
+    let again = endpoint.stopped(at(31));
+    assert!(again.is_none(), "stopping twice changes nothing");
+    let endpoint = endpoint.started(at(32), 0).unwrap();
     assert_eq!(endpoint.status(at(32)), EndpointStatus::Live);
-    assert!(!endpoint.start(at(33), 5_000), "it is live already");
+    let again = endpoint.started(at(33), 5_000);
+    assert!(again.is_none(), "it is live already");
 }
 
 #[test]
 fn spans_are_the_seconds_in_each_state_within_the_window() {
-    let mut endpoint = live_since(100);
-    endpoint.stop(at(160));
-    endpoint.start(at(200), 10_000);
+    let endpoint = live_since(100).stopped(at(160)).unwrap();
+    let endpoint = endpoint.started(at(200), 10_000).unwrap();
 
     let whole = endpoint.spans(at(0), at(300));
     let part = endpoint.spans(at(150), at(205));

@@ -12,7 +12,7 @@ fn a_sum_that_does_not_fit_stays_at_its_highest() {
     };
     let mut sum = hour(i64::MAX as u64 - 1);
 
-    sum.add(&hour(7));
+    sum += &hour(7);
 
     assert_eq!((sum.billed, sum.baseline), (MicroUsd::MAX, MicroUsd::MAX));
     assert_eq!((sum.served, sum.failed()), (u64::MAX, u64::MAX));
