@@ -44,8 +44,8 @@ pub struct Client {
 /// An answer whose body has not been read yet.
 #[derive(Debug)]
 pub struct Response {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
+    status: StatusCode,
+    headers: HeaderMap,
     body: Incoming,
     /// Whose it is, and how long a body that is read whole may pause.
     patience: Option<(ListenAddr, Duration)>,
@@ -298,6 +298,14 @@ impl Client {
 // === impl Response ===
 
 impl Response {
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
     /// The value of a header, where it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())

@@ -47,7 +47,7 @@ pub async fn document<T: DeserializeOwned>(
     client: &Client,
     answer: Response,
 ) -> Result<T, CliError> {
-    let status = answer.status;
+    let status = answer.status();
     if answer.header("x-bursar-error").is_some() {
         return Err(CliError::Failed(format!(
             "{} is the address that apps send their requests to; the daemon's own is another one, by default {}",

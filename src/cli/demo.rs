@@ -53,7 +53,7 @@ async fn run(args: Args) -> Result<(), CliError> {
         return compare::compare(&args, &screen, &mut interrupt).await;
     }
     let folder = Folder::new().map_err(|error| failed("make a temporary directory", &error))?;
-    let mut world = World::start(&args, &folder).await?;
+    let world = World::start(&args, &folder).await?;
 
     let shown = tokio::select! {
         shown = show(&screen, &world, &folder) => shown,
@@ -85,7 +85,7 @@ async fn show(screen: &Screen, world: &World, folder: &Folder) -> Result<(), Cli
         format_args!("{} (removed at the end)", folder.path().display()),
     )?;
 
-    let mut wrong = story::play(&mut Scene::new(screen, world)).await?;
+    let mut wrong = story::play(Scene::new(screen, world)).await?;
 
     let reckoning = Reckoning::when_settled(&world.journal, &world.service()).await?;
     say("")?;

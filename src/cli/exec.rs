@@ -285,7 +285,7 @@ async fn ask(daemon: &Daemon, asked: &RunOpen) -> Result<(Response, RunOpened), 
     let body = serde_json::to_string(asked)?;
     let mut answer = daemon.post_json("/api/runs", body).await?;
     let is_run = answer.header(CONTENT_TYPE.as_str()) == Some("application/x-ndjson");
-    if !answer.status.is_success() || !is_run {
+    if !answer.status().is_success() || !is_run {
         document::<IgnoredAny>(daemon, answer).await?;
         return Err(CliError::Failed("the daemon opened no run".to_owned()));
     }

@@ -273,7 +273,7 @@ impl SourceArgs {
             let is_passed_by = !is_own && (right == Right::Look || place.state_dir_in_file);
             let daemon = socket_client(address, ANSWER_DEADLINE);
             match daemon.get("/api/apps").await {
-                Ok(answer) if answer.status.is_success() => {
+                Ok(answer) if answer.status().is_success() => {
                     name_others(&daemon, None, &asked.others(&running, &daemon), right).await;
                     return Ok(Keeper::Daemon(daemon));
                 }
@@ -281,7 +281,7 @@ impl SourceArgs {
                     return Err(CliError::Failed(format!(
                         "the daemon at {} answered {}",
                         daemon.address(),
-                        answer.status
+                        answer.status()
                     )));
                 }
                 // No daemon: the files are ours if the lock is.

@@ -50,7 +50,7 @@ impl Heard {
 
     /// What the head of an answer reports.
     pub fn head(answer: &client::Response, names: &ServiceNames) -> Result<Self, CliError> {
-        let status = answer.status;
+        let status = answer.status();
         if !status.is_success() {
             let code = answer.header("x-bursar-error").unwrap_or("the service");
             return Err(CliError::Failed(format!("answered {status} ({code})")));
@@ -60,7 +60,7 @@ impl Heard {
             status,
             entry: id(X_BURSAR_ENTRY.as_str()),
             adopted: id(X_BURSAR_ADOPTED.as_str()),
-            receipt: Receipt::from_headers(names, &answer.headers),
+            receipt: Receipt::from_headers(names, answer.headers()),
             message: Value::Null,
         })
     }

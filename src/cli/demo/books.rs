@@ -108,7 +108,7 @@ impl Service {
 }
 
 async fn read<T: DeserializeOwned>(answer: Response) -> Result<T, CliError> {
-    let status = answer.status;
+    let status = answer.status();
     if !status.is_success() {
         let text = answer.text(ANSWER_BYTES_MAX).await?;
         return Err(CliError::Failed(format!(

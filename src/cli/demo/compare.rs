@@ -45,7 +45,7 @@ pub(super) async fn compare(
     let folder = Folder::new().map_err(|error| failed("make a temporary directory", &error))?;
     // The service without bursar.
     let mut bare = Sandbox::start(args.seed).await?;
-    let mut world = World::start(args, &folder).await?;
+    let world = World::start(args, &folder).await?;
     let shown = tokio::select! {
         shown = show(args, screen, &bare, &world) => shown,
         () = interrupt.wait() => {

@@ -25,23 +25,23 @@ const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// Both sides at one moment.
 #[derive(Debug)]
 pub struct Reckoning {
-    pub lines: BTreeMap<String, OperationSums>,
-    pub total: OperationSums,
-    pub damaged: u64,
+    lines: BTreeMap<String, OperationSums>,
+    total: OperationSums,
+    damaged: u64,
     /// Sums that differ under one Idempotency-Key.
     unequal: Vec<String>,
 }
 
 /// What both sides say of an operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OperationSums {
-    pub requests: u64,
-    pub known: MicroUsdSum,
-    pub in_doubt: u64,
-    pub unreported: u64,
-    pub open: u64,
-    pub debits: u64,
-    pub debited: MicroUsdSum,
+struct OperationSums {
+    requests: u64,
+    known: MicroUsdSum,
+    in_doubt: u64,
+    unreported: u64,
+    open: u64,
+    debits: u64,
+    debited: MicroUsdSum,
 }
 
 // === impl Reckoning ===

@@ -29,13 +29,14 @@ pub const STEP_MAX: Duration = Duration::from_secs(30);
 /// What a step plays with, and what went wrong so far.
 #[derive(Debug)]
 pub struct Scene<'a> {
-    pub screen: &'a Screen,
-    pub door: Client,
-    pub service: Service,
-    pub journal: LedgerFiles,
-    pub names: ServiceNames,
-    /// What did not happen as announced, over all steps.
-    pub wrong: Vec<String>,
+    screen: &'a Screen,
+    door: Client,
+    service: Service,
+    journal: LedgerFiles,
+    names: ServiceNames,
+    wrong: Vec<String>,
+    /// How many of them are of earlier steps.
+    wrong_before: usize,
 }
 
 // === impl Scene ===
@@ -49,14 +50,40 @@ impl<'a> Scene<'a> {
             journal: world.journal.clone(),
             names: world.names.clone(),
             wrong: Vec::new(),
+            wrong_before: 0,
         }
+    }
+
+    pub fn screen(&self) -> &'a Screen {
+        self.screen
+    }
+
+    /// Goes through the door.
+    pub fn door(&self) -> &Client {
+        &self.door
+    }
+
+    pub fn service(&self) -> &Service {
+        &self.service
+    }
+
+    pub fn journal(&self) -> &LedgerFiles {
+        &self.journal
+    }
+
+    pub fn names(&self) -> &ServiceNames {
+        &self.names
+    }
+
+    /// What did not happen as announced, over all steps.
+    pub fn into_wrong(self) -> Vec<String> {
+        self.wrong
     }
 
     /// Ends a step: prints what went wrong in it, and keeps that under the step's number.
     pub fn close(
         &mut self,
         number: &str,
-        wrong_before: usize,
         ended: Result<Result<(), CliError>, Elapsed>,
     ) -> Result<(), CliError> {
         match ended {
@@ -68,10 +95,11 @@ impl<'a> Scene<'a> {
                 .wrong
                 .push(format!("no end within {} s", STEP_MAX.as_secs())),
         }
-        for what in self.wrong.iter_mut().skip(wrong_before) {
+        for what in self.wrong.iter_mut().skip(self.wrong_before) {
             self.screen.bad("WRONG", &what)?;
             *what = format!("{number}: {what}");
         }
+        self.wrong_before = self.wrong.len();
         Ok(())
     }
 

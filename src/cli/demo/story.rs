@@ -64,16 +64,15 @@ impl Step {
 }
 
 /// Plays all steps; returns what went wrong.
-pub async fn play(scene: &mut Scene<'_>) -> Result<Vec<String>, CliError> {
+pub async fn play(mut scene: Scene<'_>) -> Result<Vec<String>, CliError> {
     for (at, step) in Step::ALL.into_iter().enumerate() {
         let number = format!("step {}/{}", at + 1, Step::ALL.len());
         say("")?;
         scene
-            .screen
+            .screen()
             .heading(format_args!("{number}: {}", step.title()))?;
-        let wrong_before = scene.wrong.len();
-        let ended = timeout(STEP_MAX, step.play(scene)).await;
-        scene.close(&number, wrong_before, ended)?;
+        let ended = timeout(STEP_MAX, step.play(&mut scene)).await;
+        scene.close(&number, ended)?;
     }
-    Ok(std::mem::take(&mut scene.wrong))
+    Ok(scene.into_wrong())
 }

@@ -137,7 +137,7 @@ impl World {
     }
 
     /// bursar first: what is in flight needs the service.
-    pub async fn stop(&mut self) {
+    pub async fn stop(mut self) {
         self.server.stop().await;
         self.sandbox.stop().await;
     }

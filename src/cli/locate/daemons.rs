@@ -74,7 +74,7 @@ pub async fn first_that_answers(
     for (at, address) in addresses.iter().enumerate() {
         let client = reader_of(address.clone(), LOOK_DEADLINE);
         match client.get("/api/status").await {
-            Ok(answer) if !answer.status.is_success() => {}
+            Ok(answer) if !answer.status().is_success() => {}
             Ok(answer) => {
                 // One of another release may not say which ledger it has: it is a daemon all the same.
                 let ledger = answer.json(ANSWER_BYTES_MAX).await;

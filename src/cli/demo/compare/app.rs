@@ -51,12 +51,9 @@ pub struct Call<'a> {
 /// What one case came to for its app.
 #[derive(Clone, Debug, Default)]
 pub struct Lived {
-    /// Requests that the app sent.
-    pub tries: u32,
-    /// Answers that it received whole.
-    pub answered: u32,
-    /// Amounts above 0 that its answers reported.
-    pub reported: Vec<MicroUsd>,
+    tries: u32,
+    answered: u32,
+    reported: Vec<MicroUsd>,
 }
 
 /// How one try ended.
@@ -114,14 +111,14 @@ impl Call<'_> {
         let Ok(answer) = sent else {
             return Tried::Again;
         };
-        if !answer.status.is_success() {
+        if !answer.status().is_success() {
             return if may_pass(&answer) {
                 Tried::Again
             } else {
                 Tried::Done(CallEnd::Failed)
             };
         }
-        let mut receipt = Receipt::from_headers(names, &answer.headers);
+        let mut receipt = Receipt::from_headers(names, answer.headers());
         if self.stream {
             let ended = self.read_stream(answer, names, &mut receipt).await;
             lived.hear(&receipt);
@@ -169,7 +166,9 @@ fn may_pass(answer: &Response) -> bool {
     match answer.header(X_SHOULD_RETRY.as_str()) {
         Some("false") => false,
         Some("true") => true,
-        _ => matches!(answer.status.as_u16(), 408 | 409 | 429) || answer.status.is_server_error(),
+        _ => {
+            matches!(answer.status().as_u16(), 408 | 409 | 429) || answer.status().is_server_error()
+        }
     }
 }
 
@@ -182,6 +181,21 @@ impl Lived {
             .value()
             .filter(|reported| !reported.is_zero());
         self.reported.extend(reported);
+    }
+
+    /// Requests that the app sent.
+    pub fn tries(&self) -> u32 {
+        self.tries
+    }
+
+    /// Answers that it received whole.
+    pub fn answered(&self) -> u32 {
+        self.answered
+    }
+
+    /// Amounts above 0 that its answers reported.
+    pub fn reported(&self) -> &[MicroUsd] {
+        &self.reported
     }
 
     /// The sum that answers reported to the apps, in micro-USD.

@@ -142,7 +142,10 @@ impl Bills {
     }
 
     fn answers(&self) -> u32 {
-        self.cases.iter().map(|(_, lived, _)| lived.answered).sum()
+        self.cases
+            .iter()
+            .map(|(_, lived, _)| lived.answered())
+            .sum()
     }
 
     /// What can be known afterwards: bursar's sum, else what the answers reported.
@@ -151,7 +154,7 @@ impl Bills {
         match &self.entries {
             Some(entries) => entries.iter().for_each(|view| known.add(view.state.adds())),
             None => {
-                let reported = self.cases.iter().flat_map(|(_, lived, _)| &lived.reported);
+                let reported = self.cases.iter().flat_map(|(_, lived, _)| lived.reported());
                 reported.for_each(|reported| known.add(*reported));
             }
         }
@@ -194,8 +197,8 @@ impl Bills {
                 json!({
                     "case": case.name(),
                     "title": case.title(),
-                    "tries": lived.tries,
-                    "answers": lived.answered,
+                    "tries": lived.tries(),
+                    "answers": lived.answered(),
                     "debits": bill.debits,
                     "billed_micro_usd": whole(bill.billed),
                     "told_micro_usd": lived.reported_in_all(),
@@ -284,8 +287,8 @@ pub fn show(screen: &Screen, straight: &Bills, through: &Bills) -> Result<(), Cl
 
 fn side(lived: &Lived, bill: CaseBill) -> Vec<String> {
     vec![
-        lived.tries.to_string(),
-        lived.answered.to_string(),
+        lived.tries().to_string(),
+        lived.answered().to_string(),
         bill.debits.to_string(),
         bill.billed.to_string(),
     ]

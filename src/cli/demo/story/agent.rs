@@ -38,31 +38,31 @@ fn tools() -> Value {
 
 pub async fn agent_turn(scene: &mut Scene<'_>) -> Result<(), CliError> {
     // An agent stream would carry no amount in the interface; a whole answer does.
-    scene.screen.fact(
+    scene.screen().fact(
         "note",
         "sent without \"stream\": only then does the service report what an agent turn costs",
     )?;
     let prompt = "How much have we spent so far, by operation?";
     let tools = tools();
     let mut messages = vec![json!({"role": "user", "content": prompt})];
-    scene.screen.fact("asked", prompt)?;
+    scene.screen().fact("asked", prompt)?;
     let body = json!({"model": "auto", "messages": messages, "tools": tools});
-    let heard = Heard::whole(scene.post(AGENT, &body).await?, &scene.names).await?;
+    let heard = Heard::whole(scene.post(AGENT, &body).await?, scene.names()).await?;
     let call = ToolCall::of(&heard.message)
         .ok_or_else(|| CliError::Failed("the agent called no tool".to_owned()))?;
-    scene.screen.fact(
+    scene.screen().fact(
         "tool call",
         format_args!("{}({})", call.name, call.arguments),
     )?;
     scene.receipt(&heard).await?;
 
     let result = run_tool(scene, &call).await?;
-    scene.screen.fact("tool says", &result)?;
+    scene.screen().fact("tool says", &result)?;
     messages.push(heard.message.clone());
     messages.push(json!({"role": "tool", "tool_call_id": call.id, "content": result}));
     let body = json!({"model": "auto", "messages": messages, "tools": tools});
-    let heard = Heard::whole(scene.post(AGENT, &body).await?, &scene.names).await?;
-    scene.screen.fact("answer", heard.text())?;
+    let heard = Heard::whole(scene.post(AGENT, &body).await?, scene.names()).await?;
+    scene.screen().fact("answer", heard.text())?;
     scene.receipt(&heard).await?;
     scene.expect(
         heard.text().contains(&result),
@@ -83,7 +83,7 @@ async fn run_tool(scene: &Scene<'_>, call: &ToolCall) -> Result<String, CliError
         .and_then(Value::as_str)
         .and_then(GroupBy::from_word)
         .ok_or_else(unknown)?;
-    let spend = scene.journal.spend(by).await?;
+    let spend = scene.journal().spend(by).await?;
     let rows: Vec<String> = spend
         .rows
         .iter()

@@ -35,25 +35,25 @@ pub async fn json_call(scene: &mut Scene<'_>) -> Result<(), CliError> {
 pub async fn stream(scene: &mut Scene<'_>) -> Result<(), CliError> {
     let prompt = "Tell me about rivers, bridges and ledgers";
     scene
-        .service
+        .service()
         .set_faults(&json!({
             "match": {"path": CHAT, "body_contains": prompt, "stream": true},
             "fault": {"chunk_delay_ms": PIECE_PAUSE_MS},
         }))
         .await?;
-    scene.screen.fact("asked", prompt)?;
+    scene.screen().fact("asked", prompt)?;
     let body = json!({
         "model": "auto",
         "stream": true,
         "messages": [{"role": "user", "content": prompt}],
     });
     let mut answer = scene.post(CHAT, &body).await?;
-    let mut heard = Heard::head(&answer, &scene.names)?;
+    let mut heard = Heard::head(&answer, scene.names())?;
     let mut lines = EventLines::default();
-    let mut prose = scene.screen.begin("answer")?;
+    let mut prose = scene.screen().begin("answer")?;
     let (mut pieces, mut done, mut first, mut last) = (0, false, None, None);
     while let Some(chunk) = answer.chunk().await? {
-        let (more, end) = lines.take(&chunk, &scene.names, &mut heard, &mut prose)?;
+        let (more, end) = lines.take(&chunk, scene.names(), &mut heard, &mut prose)?;
         if more > 0 {
             let now = Instant::now();
             first = first.or(Some(now));
@@ -67,7 +67,7 @@ pub async fn stream(scene: &mut Scene<'_>) -> Result<(), CliError> {
         (Some(first), Some(last)) => last - first,
         _ => Duration::ZERO,
     };
-    scene.screen.fact(
+    scene.screen().fact(
         "flow",
         format_args!(
             "{pieces} pieces within {} as the service wrote them, then the receipt, then [DONE]",
@@ -89,13 +89,13 @@ pub async fn retries(scene: &mut Scene<'_>) -> Result<(), CliError> {
     let prompt = "Summarize: Rivers run. Bridges stay. Ledgers remember what bridges cost.";
     let matches = json!({"path": CHAT, "body_contains": prompt});
     scene
-        .service
+        .service()
         .set_faults(&json!([
             {"match": matches, "fault": {"status": 503}},
             {"match": matches, "fault": {"status": 503, "retry_after": RETRY_AFTER_S.to_string()}},
         ]))
         .await?;
-    scene.screen.fact(
+    scene.screen().fact(
         "service",
         format_args!("is warming: 503, then 503 with Retry-After: {RETRY_AFTER_S}"),
     )?;

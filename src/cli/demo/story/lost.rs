@@ -31,17 +31,17 @@ const SDK_PAUSE: Duration = Duration::from_millis(200);
 pub async fn lost_answer(scene: &mut Scene<'_>) -> Result<(), CliError> {
     let prompt = "What is 1000 - 58?";
     scene
-        .service
+        .service()
         .set_faults(&json!({
             "match": {"path": CHAT, "body_contains": prompt},
             "fault": {"delay_ms": SLOW_WORK_MS},
         }))
         .await?;
-    scene.screen.fact(
+    scene.screen().fact(
         "service",
         format_args!("will take {} for this one", seconds(SLOW_WORK_MS)),
     )?;
-    scene.screen.fact("asked", prompt)?;
+    scene.screen().fact("asked", prompt)?;
     let body = chat(prompt);
     let asked_at = Instant::now();
     let gave_up = tokio::select! {
@@ -54,7 +54,7 @@ pub async fn lost_answer(scene: &mut Scene<'_>) -> Result<(), CliError> {
         let early = "the first answer came before the client gave up";
         return Err(CliError::Failed(early.to_owned()));
     }
-    scene.screen.fact(
+    scene.screen().fact(
         "client",
         format_args!(
             "gave up after {} and hung up, without a byte of an answer",
@@ -62,23 +62,23 @@ pub async fn lost_answer(scene: &mut Scene<'_>) -> Result<(), CliError> {
         ),
     )?;
     sleep(SDK_PAUSE).await;
-    scene.screen.fact(
+    scene.screen().fact(
         "client",
         format_args!(
             "{} later it sends the same request again, as an SDK does",
             shown(SDK_PAUSE)
         ),
     )?;
-    let heard = Heard::whole(post_as_sdk(scene, CHAT, &body, 1).await?, &scene.names).await?;
-    scene.screen.fact("answer", heard.text())?;
+    let heard = Heard::whole(post_as_sdk(scene, CHAT, &body, 1).await?, scene.names()).await?;
+    scene.screen().fact("answer", heard.text())?;
     let entry = scene.receipt(&heard).await?;
     match heard.adopted {
         Some(adopted) => scene
-            .screen
+            .screen()
             .fact("bursar", format_args!("X-Bursar-Adopted: {adopted}"))?,
         None => scene.expect(false, "the answer does not say X-Bursar-Adopted"),
     }
-    let with_key = scene.journal.all().await?;
+    let with_key = scene.journal().all().await?;
     let with_key = with_key
         .iter()
         .filter(|other| other.key == entry.key)
@@ -92,7 +92,7 @@ pub async fn lost_answer(scene: &mut Scene<'_>) -> Result<(), CliError> {
 /// that is busy enough there would be nothing to come back to.
 async fn lose_patience(scene: &Scene<'_>) -> Result<(), CliError> {
     sleep(PATIENCE).await;
-    while scene.service.has_faults().await? {
+    while scene.service().has_faults().await? {
         sleep(LOOK_PAUSE).await;
     }
     Ok(())
@@ -109,7 +109,7 @@ async fn post_as_sdk(
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(X_STAINLESS_RETRY_COUNT, HeaderValue::from(retry));
     scene
-        .door
+        .door()
         .send(Method::POST, path, headers, body.to_string().into())
         .await
 }
