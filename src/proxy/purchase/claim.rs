@@ -82,12 +82,8 @@ impl ClaimTable {
         let left = self.left.subscribe();
         let mut slots = self.slots.lock();
         slots.forget_old(now, policy.window);
-        let queue = slots
-            .by_request_key
-            .entry(claimant.request_key.clone())
-            .or_default();
-        let joined = queue
-            .iter()
+        let joined = slots
+            .of(&claimant.request_key)
             .filter(|slot| policy.allows(claimant) && slot.has_key_of(claimant))
             .find_map(|slot| match slot {
                 Slot::Running(purchase) => {
@@ -102,12 +98,7 @@ impl ClaimTable {
         if let Some(follower) = joined {
             return Claim::Follow(follower);
         }
-        let adoptable = queue
-            .iter()
-            .position(|slot| slot.is_adoptable(claimant, policy, clock));
-        if let Some(at) = adoptable
-            && let Some(Slot::Ended(ended)) = queue.remove(at)
-        {
+        if let Some(ended) = slots.adopt(claimant, policy, clock) {
             let purchase = Purchase::new(
                 claimant,
                 ended.key.map(|key| EntryKey {
@@ -119,23 +110,22 @@ impl ClaimTable {
                 Arc::clone(&self.clock),
                 self.left.clone(),
             );
-            queue.push_back(Slot::Running(Arc::clone(&purchase)));
-            slots.unlist(ended.number);
+            slots.run(&purchase);
             return Claim::Lead(purchase);
         }
         let is_read_on = |slot: &Slot| match slot {
             Slot::Running(purchase) => purchase.is_to_be_adopted() && slot.has_key_of(claimant),
             Slot::Ended(_) => false,
         };
-        if policy.allows(claimant) && queue.iter().any(is_read_on) {
+        let queue = || slots.of(&claimant.request_key);
+        if policy.allows(claimant) && queue().any(is_read_on) {
             return Claim::ReadOn(left);
         }
-        let twin_in_flight = queue
-            .iter()
-            .any(|slot| matches!(slot, Slot::Running(_)) && slot.has_key_of(claimant));
+        let twin_in_flight =
+            queue().any(|slot| matches!(slot, Slot::Running(_)) && slot.has_key_of(claimant));
         // An app that has read its error may ask again before the end of that request is known here; one
         // that hung up, before its connection has refused what is being written to it.
-        let twin_ends = queue.iter().any(|slot| match slot {
+        let twin_ends = queue().any(|slot| match slot {
             Slot::Running(purchase) => {
                 (purchase.is_failing() || purchase.is_given_in_doubt()) && slot.has_key_of(claimant)
             }
@@ -159,7 +149,7 @@ impl ClaimTable {
         let first = FirstSent::now(clock);
         let clock = Arc::clone(&self.clock);
         let purchase = Purchase::new(claimant, key, first, 0, clock, self.left.clone());
-        queue.push_back(Slot::Running(Arc::clone(&purchase)));
+        slots.run(&purchase);
         Claim::Lead(purchase)
     }
 
@@ -200,13 +190,7 @@ impl ClaimTable {
     pub fn finish(&self, purchase: &Arc<Purchase>, fate: Fate) {
         let now = self.clock.monotonic();
         let mut slots = self.slots.lock();
-        let Some(queue) = slots.by_request_key.get_mut(&purchase.request_key) else {
-            return;
-        };
-        let Some(at) = queue
-            .iter()
-            .position(|slot| matches!(slot, Slot::Running(held) if Arc::ptr_eq(held, purchase)))
-        else {
+        let Some(place) = slots.stop(purchase) else {
             return;
         };
         purchase.finish();
@@ -220,23 +204,14 @@ impl ClaimTable {
             && !purchase.is_delivered()
             && (kept.is_some() || purchase.key.as_ref().is_some_and(|key| !is_apps_own(key)));
         if remember {
-            let mut place = at;
-            if matches!(fate, Fate::Unsent { .. })
-                && let Some(slot) = queue.remove(at)
-            {
+            let place = match fate {
                 // It was the oldest when its key was adopted.
-                queue.push_front(slot);
-                place = 0;
-            }
+                Fate::Unsent { .. } => 0,
+                _ => place,
+            };
             slots.remember(purchase, place, now, kept, purchase.stands_as(fate));
-        } else {
-            queue.remove(at);
-            if queue.is_empty() {
-                slots.by_request_key.remove(&purchase.request_key);
-            }
-            if purchase.is_delivered() {
-                slots.note_answered(purchase);
-            }
+        } else if purchase.is_delivered() {
+            slots.note_answered(purchase);
         }
     }
 
@@ -296,12 +271,7 @@ fn is_anothers(
         Adopt::Marked => purchase.marked_retry || marked_retry,
         Adopt::Never => false,
     };
-    for slot in slots
-        .by_request_key
-        .get(&purchase.request_key)
-        .into_iter()
-        .flatten()
-    {
+    for slot in slots.of(&purchase.request_key) {
         let Slot::Running(other) = slot else { continue };
         if Arc::ptr_eq(other, purchase) {
             continue;

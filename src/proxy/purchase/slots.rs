@@ -18,7 +18,7 @@ use crate::proxy::purchase::claimant::{AdoptPolicy, Claimant, RequestKey};
 
 #[derive(Default)]
 pub struct Slots {
-    pub by_request_key: HashMap<RequestKey, VecDeque<Slot>>,
+    by_request_key: HashMap<RequestKey, VecDeque<Slot>>,
     /// Undelivered slots over all marks by their number, oldest first, for expiry and for the bound.
     undelivered: BTreeMap<u64, SlotPlace>,
     /// Those of them that still hold an answer.
@@ -52,7 +52,7 @@ pub enum Slot {
 
 pub struct EndedRequest {
     /// Its row's.
-    pub number: u64,
+    number: u64,
     pub entry: EntryId,
     pub key: Option<EntryKey>,
     /// When the key was first sent; the adopt window counts from here.
@@ -62,7 +62,7 @@ pub struct EndedRequest {
     /// The complete answer, for a while.
     pub kept: Option<Arc<Purchase>>,
     /// An app may still be taking its answer, kept or not.
-    pub purchase: Weak<Purchase>,
+    purchase: Weak<Purchase>,
 }
 
 /// Undelivered requests remembered at once; the oldest is forgotten first.
@@ -81,31 +81,79 @@ pub const KEEP_ANSWER: Duration = Duration::from_secs(60);
 // === impl Slots ===
 
 impl Slots {
-    /// Turns the running slot at `at` of its request key into an undelivered one, of this entry and with so many
-    /// adoptions.
+    /// The requests of a key in their order: first is whose turn is first.
+    pub fn of(&self, request_key: &RequestKey) -> impl Iterator<Item = &Slot> {
+        self.by_request_key.get(request_key).into_iter().flatten()
+    }
+
+    /// A request runs from now on.
+    pub fn run(&mut self, purchase: &Arc<Purchase>) {
+        let queue = self.queue(&purchase.request_key);
+        queue.push_back(Slot::Running(Arc::clone(purchase)));
+    }
+
+    fn queue(&mut self, request_key: &RequestKey) -> &mut VecDeque<Slot> {
+        self.by_request_key.entry(request_key.clone()).or_default()
+    }
+
+    /// Takes out the first ended request whose key the claimant may use again.
+    pub fn adopt(
+        &mut self,
+        claimant: &Claimant,
+        policy: AdoptPolicy,
+        clock: &dyn Clock,
+    ) -> Option<Box<EndedRequest>> {
+        let ended = self.take(&claimant.request_key, |slot| {
+            slot.is_adoptable(claimant, policy, clock)
+        });
+        let (_, Slot::Ended(ended)) = ended? else {
+            return None;
+        };
+        self.unlist(ended.number);
+        Some(ended)
+    }
+
+    /// Takes out a running request; the place that it had among those of its key. `None`: it is not there.
+    pub fn stop(&mut self, purchase: &Arc<Purchase>) -> Option<usize> {
+        let is_it =
+            |slot: &Slot| matches!(slot, Slot::Running(held) if Arc::ptr_eq(held, purchase));
+        let (place, _) = self.take(&purchase.request_key, is_it)?;
+        Some(place)
+    }
+
+    /// Takes out the first slot of a key that is meant, with its place.
+    fn take(
+        &mut self,
+        request_key: &RequestKey,
+        is_meant: impl FnMut(&Slot) -> bool,
+    ) -> Option<(usize, Slot)> {
+        let queue = self.by_request_key.get_mut(request_key)?;
+        let place = queue.iter().position(is_meant)?;
+        let slot = queue.remove(place)?;
+        if queue.is_empty() {
+            self.by_request_key.remove(request_key);
+        }
+        Some((place, slot))
+    }
+
+    /// Takes in a request that has ended undelivered, at this place among those of its key, of this entry and with so
+    /// many adoptions.
     pub fn remember(
         &mut self,
         purchase: &Arc<Purchase>,
-        at: usize,
+        place: usize,
         now: Duration,
         kept: Option<Arc<Purchase>>,
         (entry, adoptions): (EntryId, u32),
     ) {
         let number = self.next_number;
-        let slot = self
-            .by_request_key
-            .get_mut(&purchase.request_key)
-            .and_then(|queue| queue.get_mut(at));
-        let Some(slot) = slot else {
-            return;
-        };
         self.next_number = number.saturating_add(1);
         let answer_bytes = kept.as_ref().map_or(0, |kept| kept.kept_bytes());
         if kept.is_some() {
             self.with_answer.insert(number);
             self.answer_bytes = self.answer_bytes.saturating_add(answer_bytes);
         }
-        *slot = Slot::Ended(Box::new(EndedRequest {
+        let slot = Slot::Ended(Box::new(EndedRequest {
             number,
             entry,
             key: purchase.key.clone(),
@@ -115,6 +163,8 @@ impl Slots {
             kept,
             purchase: Arc::downgrade(purchase),
         }));
+        let queue = self.queue(&purchase.request_key);
+        queue.insert(place.min(queue.len()), slot);
         let row = SlotPlace {
             request_key: purchase.request_key.clone(),
             ended_at: now,
@@ -173,7 +223,7 @@ impl Slots {
         };
         let number = self.next_number;
         self.next_number = number.saturating_add(1);
-        let queue = self.by_request_key.entry(request_key.clone()).or_default();
+        let queue = self.queue(&request_key);
         queue.push_back(Slot::Ended(Box::new(EndedRequest {
             number,
             entry: row.id,
@@ -220,12 +270,8 @@ impl Slots {
 
     /// The app has it.
     pub fn delivered(&mut self, purchase: &Purchase) {
-        let queue = self
-            .by_request_key
-            .get(&purchase.request_key)
-            .into_iter()
-            .flatten();
-        let number = queue
+        let number = self
+            .of(&purchase.request_key)
             .filter_map(Slot::undelivered)
             .find_map(|ended| (ended.entry == purchase.entry).then_some(ended.number));
         if let Some(number) = number {
@@ -235,7 +281,7 @@ impl Slots {
     }
 
     /// Takes out the row of a slot that is gone.
-    pub fn unlist(&mut self, number: u64) -> Option<RequestKey> {
+    fn unlist(&mut self, number: u64) -> Option<RequestKey> {
         let row = self.undelivered.remove(&number)?;
         self.with_answer.remove(&number);
         self.answer_bytes = self.answer_bytes.saturating_sub(row.answer_bytes);
@@ -312,12 +358,7 @@ impl Slot {
         }
     }
 
-    pub fn is_adoptable(
-        &self,
-        claimant: &Claimant,
-        policy: AdoptPolicy,
-        clock: &dyn Clock,
-    ) -> bool {
+    fn is_adoptable(&self, claimant: &Claimant, policy: AdoptPolicy, clock: &dyn Clock) -> bool {
         let Self::Ended(ended) = self else {
             return false;
         };
