@@ -16,17 +16,14 @@ use crate::proxy::gateway::Gateway;
 use crate::proxy::purchase::attempts::WantedBy;
 use crate::proxy::purchase::client::Presence;
 use crate::proxy::purchase::shared::Purchase;
-use crate::proxy::settings::Settings;
 
 /// The app's side during dispatch and relay.
 pub struct ClientWatch<'a> {
-    pub gateway: &'a Arc<Gateway>,
-    pub settings: Arc<Settings>,
-    pub downstream: &'a mut Downstream,
-    /// Of a metered request; no request follows a free one.
-    pub purchase: Option<Arc<Purchase>>,
+    gateway: &'a Arc<Gateway>,
+    downstream: &'a mut Downstream,
+    purchase: Option<Arc<Purchase>>,
     /// What the app was waiting for, for the counter of those that left.
-    pub stage: Stage,
+    stage: Stage,
     departure: Departure,
     cut: CutSignal,
 }
@@ -54,19 +51,42 @@ pub struct Cut;
 impl<'a> ClientWatch<'a> {
     pub fn new(
         gateway: &'a Arc<Gateway>,
-        settings: Arc<Settings>,
         downstream: &'a mut Downstream,
         purchase: Option<Arc<Purchase>>,
     ) -> Self {
         Self {
             gateway,
-            settings,
             downstream,
             purchase,
             stage: Stage::Waiting,
             departure: Departure::NotYet,
             cut: gateway.life.cut_signal(),
         }
+    }
+
+    /// Of a metered request; no request follows a free one.
+    pub fn purchase(&self) -> Option<&Arc<Purchase>> {
+        self.purchase.as_ref()
+    }
+
+    /// The app's connection.
+    pub fn downstream(&self) -> &Downstream {
+        self.downstream
+    }
+
+    /// The same, to be written to.
+    pub fn downstream_mut(&mut self) -> &mut Downstream {
+        self.downstream
+    }
+
+    /// How far the answer is.
+    pub fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// The answer has come so far.
+    pub fn reaches(&mut self, stage: Stage) {
+        self.stage = stage;
     }
 
     /// How far the answer was when the app left, and when that was on the monotonic clock.

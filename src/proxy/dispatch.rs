@@ -5,6 +5,8 @@
 //! stop alone, for that would burn a paid answer; a wait ends at once where the app may not spend any more.
 
 pub mod place;
+pub mod sending;
+mod times;
 pub mod words;
 
 use std::pin::pin;
@@ -12,61 +14,42 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, StatusCode};
 use pingora::http::ResponseHeader;
-use tokio::sync::{AcquireError, OwnedSemaphorePermit};
+use tokio::sync::OwnedSemaphorePermit;
 
 use self::place::UpstreamPlace;
+use self::sending::Sending;
+use self::times::Times;
 use self::words::{attempt_result, refusal_of, so_far};
 use super::client_watch::{ClientWatch, Cut};
-use super::gateway::Gateway;
-use super::limits::guard::SpendGuard;
-use super::limits::queue::{Priority, Unserved};
-use super::limits::waiters::WaiterGuard;
+use super::limits::queue::{Priority, Unserved, UpstreamSlot};
 use super::purchase::attempts::{AttemptAction, AttemptEvent, AttemptView, RetryLoop};
 use super::purchase::backoff::{asked_wait, declines_retry, random_share};
 use super::purchase::drain::UnreadSince;
 use super::purchase::lost::Cause;
-use super::purchase::retry::{Ending, ErrorHead, Repeat, Retries};
-use super::quoted::{self, Private};
+use super::purchase::retry::{Bounds, Ending, ErrorHead, Repeat, Retries};
 use super::refuse::{Code, Refusal};
-use super::settings::Settings;
 use super::upstream::exchange::{self, Answering, BodyBroke, Failed, WHOLE_BYTES_MAX};
 use super::upstream::heads;
-use super::upstream::outgoing::Outgoing;
 use crate::clock::millis;
 use crate::ledger::entry::{Attempt, AttemptEnd};
 use crate::protocol::receipt::Receipt;
 use crate::protocol::receipt::lines::ReceiptLines;
-use crate::protocol::routes::{AnswerKind, Route};
+use crate::protocol::routes::AnswerKind;
 
 /// The attempts of one logical request.
 pub struct Dispatch<'a> {
-    pub gateway: &'a Arc<Gateway>,
-    pub settings: Arc<Settings>,
-    pub route: &'a Route,
-    pub outgoing: &'a Outgoing,
-    pub retries: Retries,
-    /// Waits between attempts, together.
-    pub waited: Duration,
-    /// Time in which the service had the word.
-    pub service_time: Duration,
-    /// When the first byte of the final answer came, on the monotonic clock.
-    pub first_byte_at: Option<Duration>,
-    pub place: UpstreamPlace,
-    /// Waits for places, together.
-    pub queued: Duration,
+    sending: Sending<'a>,
+    retries: Retries,
+    times: Times,
+    place: UpstreamPlace,
     /// Memory for an answer that is read whole and is large, until it is given.
-    pub answer_room: Option<OwnedSemaphorePermit>,
-    pub app: Arc<str>,
-    /// `None` for what costs nothing.
-    pub guard: Option<SpendGuard>,
-    /// What the last failure to connect was, in words, for the log.
-    pub unreached: Option<String>,
-    /// What the service said when it last refused an attempt.
-    pub service_detail: Option<String>,
+    answer_room: Option<OwnedSemaphorePermit>,
+    unreached: Option<String>,
+    service_detail: Option<String>,
     /// The table allowed another attempt, and none was left.
-    pub exhausted: bool,
+    exhausted: bool,
 }
 
 /// Where the attempts ended.
@@ -109,12 +92,96 @@ struct AttemptClock {
 
 // === impl Dispatch ===
 
-impl Dispatch<'_> {
+impl<'a> Dispatch<'a> {
+    /// Before the first attempt, for whose place it had waited `queued`.
+    pub fn new(
+        sending: Sending<'a>,
+        bounds: Bounds,
+        place: UpstreamPlace,
+        queued: Duration,
+    ) -> Self {
+        Self {
+            retries: Retries::new(sending.route, bounds),
+            sending,
+            times: Times::behind(queued),
+            place,
+            answer_room: None,
+            unreached: None,
+            service_detail: None,
+            exhausted: false,
+        }
+    }
+
+    /// The body that is sent.
+    pub fn body(&self) -> &Bytes {
+        &self.sending.outgoing.body
+    }
+
+    pub fn retries(&self) -> &Retries {
+        &self.retries
+    }
+
+    pub fn times(&self) -> &Times {
+        &self.times
+    }
+
+    pub fn place(&self) -> &UpstreamPlace {
+        &self.place
+    }
+
+    /// What the last failure to connect was, in words, for the log.
+    pub fn unreached(&self) -> Option<&str> {
+        self.unreached.as_deref()
+    }
+
+    /// What the service said when it last refused an attempt.
+    pub fn service_detail(&self) -> Option<&str> {
+        self.service_detail.as_deref()
+    }
+
+    /// See [`Retries::is_final`].
+    pub fn is_final(&self, is_known_zero: bool, adoptions: u32, own: Option<bool>) -> bool {
+        self.retries
+            .is_final(is_known_zero, adoptions, self.exhausted, own)
+    }
+
+    /// The service is done.
+    pub fn give_back_place(&mut self) {
+        self.place.give_back();
+    }
+
+    /// The place, to be given back by the caller.
+    pub fn take_place(&mut self) -> Option<UpstreamSlot> {
+        self.place.take()
+    }
+
+    /// The service had the word while its answer flowed.
+    pub fn service_took(&mut self, took: Duration) {
+        self.times.service_took(took);
+    }
+
+    /// The receipt of an entry that got no whole answer.
+    pub fn take_broken(&mut self) -> Receipt {
+        self.retries.take_broken()
+    }
+
+    /// The attempts for the outcome, which is written once; to the last belong the receipt lines that came behind its
+    /// head.
+    pub fn for_outcome(&mut self, lines: &ReceiptLines) -> Vec<Attempt> {
+        if let Some(last) = self.retries.last_mut() {
+            lines.append_to(&mut last.receipt_lines);
+        }
+        self.retries.for_outcome()
+    }
+
     /// Runs attempts until there is an answer.
     pub async fn run(&mut self, app: &mut ClientWatch<'_>) -> DispatchOutcome {
-        let purchase = app.purchase.as_ref();
-        let may_begin = purchase.is_none_or(|purchase| purchase.may_begin(&*self.gateway.clock));
-        let (mut attempts, mut action) = RetryLoop::begin(self.route.is_inference(), may_begin);
+        let clock = &*self.sending.gateway.clock;
+        let may_begin = app
+            .purchase()
+            .is_none_or(|purchase| purchase.may_begin(clock));
+        let (mut attempts, mut action) =
+            RetryLoop::begin(self.sending.route.is_inference(), may_begin);
         let mut last = DispatchOutcome::from(Code::Internal);
         // Between two attempts it is one of the requests that wait.
         let mut waiter = None;
@@ -123,7 +190,8 @@ impl Dispatch<'_> {
                 AttemptAction::Send(repeat) => {
                     waiter = None;
                     if let Some(repeat) = &repeat {
-                        self.gateway.metrics.retry(&self.app, repeat.reason);
+                        let Sending { gateway, app, .. } = &self.sending;
+                        gateway.metrics.retry(app, repeat.reason);
                     }
                     match self.attempt(app, repeat.unwrap_or_default()).await {
                         Attempted::Final(reached) => return reached,
@@ -133,7 +201,7 @@ impl Dispatch<'_> {
                         }
                     }
                 }
-                AttemptAction::Wait { wait, beyond } => match self.waiter(beyond) {
+                AttemptAction::Wait { wait, beyond } => match self.sending.waiter(beyond) {
                     Ok(entered) => {
                         // The attempt is over at the service, too. The place of the last one is given
                         // back with its price.
@@ -150,7 +218,7 @@ impl Dispatch<'_> {
                     Ok(event) => event,
                     Err(Cut) => return DispatchOutcome::Cut,
                 },
-                AttemptAction::Ask => self.leave(app),
+                AttemptAction::Ask => self.sending.leave(app),
                 AttemptAction::EndAsLast { exhausted } => {
                     if waiter.is_some() {
                         self.place.give_back();
@@ -174,8 +242,8 @@ impl Dispatch<'_> {
     }
 
     fn view(&self, app: &mut ClientWatch<'_>) -> AttemptView {
-        let clock = &*self.gateway.clock;
-        let purchase = app.purchase.as_ref();
+        let clock = &*self.sending.gateway.clock;
+        let purchase = app.purchase();
         AttemptView {
             now: clock.monotonic(),
             share: random_share(),
@@ -184,28 +252,22 @@ impl Dispatch<'_> {
         }
     }
 
-    fn waiter(&self, beyond: bool) -> Result<WaiterGuard, Refusal> {
-        if beyond {
-            return Ok(self.gateway.waiters.enter_again(&self.app));
-        }
-        self.gateway.among_waiters(&self.app)
-    }
-
     async fn attempt(&mut self, app: &mut ClientWatch<'_>, repeat: Repeat) -> Attempted {
-        let gateway = self.gateway;
+        let gateway = self.sending.gateway;
         let clock = AttemptClock {
             waited: repeat.wait,
-            began: gateway.clock.monotonic(),
+            began: self.sending.now(),
         };
-        self.first_byte_at = None;
+        self.times.attempt_begins();
         self.unreached = None;
         self.answer_room = None;
-        let settings = Arc::clone(&app.settings);
+        let settings = Arc::clone(&self.sending.settings);
+        let outgoing = self.sending.outgoing;
         self.place.sends();
         let attempt = pin!(async {
-            let fresh_connection = self.outgoing.fresh_connection || repeat.fresh_connection;
+            let fresh_connection = outgoing.fresh_connection || repeat.fresh_connection;
             let (connections, peers) = (&settings.connections, &settings.peers);
-            let attempt = exchange::attempt(connections, peers, self.outgoing, fresh_connection);
+            let attempt = exchange::attempt(connections, peers, outgoing, fresh_connection);
             // It is large, and goes from hand to hand from here on.
             attempt.await.map(Box::new)
         });
@@ -219,9 +281,9 @@ impl Dispatch<'_> {
             Ok(Err(failed)) => self.lost(clock, failed),
             Ok(Ok(answering)) => {
                 self.place.heard(&answering);
-                let traffic = &self.gateway.metrics.traffic;
-                traffic.answered(answering.on_kept_connection);
-                if answering.head.status.is_success() {
+                let traffic = &gateway.metrics.traffic;
+                traffic.answered(answering.on_kept_connection());
+                if answering.head().status.is_success() {
                     self.success(app, clock, answering).await
                 } else {
                     self.refused(app, clock, answering).await
@@ -231,7 +293,7 @@ impl Dispatch<'_> {
     }
 
     fn lost(&mut self, clock: AttemptClock, failed: Failed) -> Attempted {
-        let settings = Arc::clone(&self.settings);
+        let settings = Arc::clone(&self.sending.settings);
         let base_url = &settings.config.upstream.base_url;
         self.place.lost(&failed, base_url);
         let Failed { lost, words } = failed;
@@ -252,22 +314,23 @@ impl Dispatch<'_> {
         clock: AttemptClock,
         mut answering: Box<Answering>,
     ) -> Attempted {
-        let event_stream = heads::is_event_stream(&answering.head.headers);
-        if self.is_for_head() || answering.head.status == StatusCode::NO_CONTENT {
-            return self.whole(app, clock, answering, Bytes::new()).await;
+        let event_stream = heads::is_event_stream(&answering.head().headers);
+        if self.sending.is_for_head() || answering.head().status == StatusCode::NO_CONTENT {
+            return self.whole(clock, answering, Bytes::new()).await;
         }
         // A stream that ends with `data: [DONE]` has not ended before its first byte.
+        let route = self.sending.route;
         let wants_bytes =
-            event_stream && self.route.is_metered() && self.route.answer != AnswerKind::NamedEvents;
-        if answering.is_unfit {
-            return self.broke(clock, &answering.head, Cause::Protocol);
+            event_stream && route.is_metered() && route.answer != AnswerKind::NamedEvents;
+        if answering.is_unfit() {
+            return self.broke(clock, answering.head(), Cause::Protocol);
         }
         let mut body = BytesMut::new();
         let mut unread_since = UnreadSince::default();
-        let limit = self.outgoing.read_timeout;
+        let limit = self.sending.outgoing.read_timeout;
         loop {
             let wants_room = body.len() > WHOLE_BYTES_MAX && self.answer_room.is_none();
-            let room = wants_room.then(|| self.room_for(&answering.head));
+            let room = wants_room.then(|| self.sending.room_for(answering.head()));
             let reads = async {
                 // Without memory nothing is read: the service waits with the rest.
                 let room = match room {
@@ -283,13 +346,13 @@ impl Dispatch<'_> {
                     chunk
                 }
                 Err(Cut) => {
-                    let head = Some(&answering.head);
+                    let head = Some(answering.head());
                     self.record(clock, AttemptEnd::Broken, head, Some("shutdown"));
-                    self.saw_broken_head(&answering.head.headers);
+                    self.saw_broken_head(&answering.head().headers);
                     return Attempted::Final(DispatchOutcome::Cut);
                 }
             };
-            let now = self.gateway.clock.monotonic();
+            let now = self.sending.now();
             let chunk = match chunk {
                 Ok(None) if wants_bytes => Err(BodyBroke(Cause::Closed)),
                 Ok(Some(_)) if unread_since.for_longer_than(limit, app.is_alone(), now) => {
@@ -299,12 +362,11 @@ impl Dispatch<'_> {
             };
             match chunk {
                 Ok(Some(chunk)) => {
-                    self.first_byte_at
-                        .get_or_insert(self.gateway.clock.monotonic());
+                    self.times.bytes_came(now);
                     body.extend_from_slice(&chunk);
-                    let flows = event_stream || body.len() > self.outgoing.whole_bytes_max;
+                    let flows = event_stream || body.len() > self.sending.outgoing.whole_bytes_max;
                     if flows && !body.is_empty() {
-                        self.service_time = self.service_time.saturating_add(self.since(clock));
+                        self.times.service_took(self.sending.since(clock.began));
                         return Attempted::Final(DispatchOutcome::Flowing(Box::new(Flowing {
                             answering,
                             first: body.freeze(),
@@ -313,29 +375,10 @@ impl Dispatch<'_> {
                         })));
                     }
                 }
-                Ok(None) => return self.whole(app, clock, answering, body.freeze()).await,
-                Err(BodyBroke(cause)) => return self.broke(clock, &answering.head, cause),
+                Ok(None) => return self.whole(clock, answering, body.freeze()).await,
+                Err(BodyBroke(cause)) => return self.broke(clock, answering.head(), cause),
             }
         }
-    }
-
-    /// Memory for a large answer that is read whole.
-    fn room_for(
-        &self,
-        head: &ResponseHeader,
-    ) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + use<> {
-        let Outgoing {
-            whole_bytes_max,
-            whole_copies,
-            ..
-        } = self.outgoing;
-        let announced = heads::content_length(&head.headers);
-        let announced = announced.and_then(|length| usize::try_from(length).ok());
-        let mib = announced
-            .map_or(*whole_bytes_max, |length| length.min(*whole_bytes_max))
-            .saturating_mul(*whole_copies)
-            .div_ceil(1024 * 1024);
-        self.gateway.room_for(mib)
     }
 
     /// A 2xx answer that did not come whole.
@@ -350,26 +393,19 @@ impl Dispatch<'_> {
 
     /// Keeps the price in the head of a broken answer.
     fn saw_broken_head(&mut self, headers: &HeaderMap) {
-        let Settings { names, key, .. } = &*self.settings;
-        let receipt = || Receipt::from_broken_head(names, &heads::without_key(headers, key));
+        let receipt = || self.sending.broken_receipt(headers);
         self.retries.saw_broken_head(receipt);
     }
 
     async fn whole(
         &mut self,
-        app: &ClientWatch<'_>,
         clock: AttemptClock,
         answering: Box<Answering>,
         body: Bytes,
     ) -> Attempted {
-        self.record(clock, AttemptEnd::Answered, Some(&answering.head), None);
-        let head = answering.release(&app.settings.connections).await;
+        self.record(clock, AttemptEnd::Answered, Some(answering.head()), None);
+        let head = answering.release(&self.sending.settings.connections).await;
         Attempted::Final(DispatchOutcome::Whole { head, body })
-    }
-
-    /// The service is asked for a head alone; not so for one whose app is, where something is made of the body.
-    fn is_for_head(&self) -> bool {
-        self.outgoing.header.method == Method::HEAD
     }
 
     /// An answer that is not a 2xx. Its head decides what it means; whether its body could be read
@@ -380,12 +416,12 @@ impl Dispatch<'_> {
         clock: AttemptClock,
         mut answering: Box<Answering>,
     ) -> Attempted {
-        let head = answering.head.clone();
+        let head = answering.head().clone();
         let status = head.status;
-        let bodyless = self.is_for_head() || status == StatusCode::NOT_MODIFIED;
+        let bodyless = self.sending.is_for_head() || status == StatusCode::NOT_MODIFIED;
         let declines = declines_retry(&head.headers);
         let is_followed_up = self.retries.is_followed_up(status, declines);
-        let body = if answering.is_unfit {
+        let body = if answering.is_unfit() {
             Ok(None)
         } else if bodyless {
             Ok(Some(Bytes::new()))
@@ -395,7 +431,7 @@ impl Dispatch<'_> {
             app.attend(pin!(answering.read_body(WHOLE_BYTES_MAX))).await
         };
         let is_json = |body: &Bytes| serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
-        let wall_ms = self.gateway.clock.wall_ms();
+        let wall_ms = self.sending.gateway.clock.wall_ms();
         let ending = |body: Option<&Bytes>| {
             Ending::Refused(ErrorHead {
                 status,
@@ -412,38 +448,27 @@ impl Dispatch<'_> {
                 return Attempted::Final(DispatchOutcome::Cut);
             }
         };
-        self.first_byte_at
-            .get_or_insert(self.gateway.clock.monotonic());
+        self.times.bytes_came(self.sending.now());
         self.place.heard_refusal(&head, body.as_ref(), wall_ms);
         let ending = ending(body.as_ref());
         let end = self.retries.end_of(&ending);
         self.record(clock, end, Some(&head), None);
         if body.is_some() {
-            answering.release(&app.settings.connections).await;
+            answering.release(&self.sending.settings.connections).await;
         } else {
             answering.abandon().await;
         }
         // Last: the time that it takes is bursar's own, and the service's connection is free meanwhile.
         if let Some(said) = &body {
-            self.quote(app, said).await;
+            // An answer without words does not take away what the one before it said.
+            let quoted = self.sending.quoted(app, said).await;
+            self.service_detail = quoted.or_else(|| self.service_detail.take());
         }
         let otherwise = match body {
             Some(body) => DispatchOutcome::Whole { head, body },
             None => Code::UpstreamBroken.into(),
         };
         Attempted::Ended { ending, otherwise }
-    }
-
-    /// Keeps what the service says of a request that it refuses.
-    async fn quote(&mut self, app: &ClientWatch<'_>, said: &Bytes) {
-        if !self.settings.config.log.service_detail {
-            return;
-        }
-        let Outgoing { header, body, .. } = self.outgoing;
-        let private = Private::of(header, body, &app.downstream.head().headers);
-        let quoted = quoted::service_detail(&self.settings.key, said, private).await;
-        // An answer without words does not take away what the one before it said.
-        self.service_detail = quoted.or_else(|| self.service_detail.take());
     }
 
     fn record(
@@ -453,13 +478,9 @@ impl Dispatch<'_> {
         head: Option<&ResponseHeader>,
         cause: Option<&'static str>,
     ) {
-        let took = self.since(clock);
-        self.service_time = self.service_time.saturating_add(took);
+        let took = self.sending.since(clock.began);
+        self.times.service_took(took);
         self.note(clock, took, end, head, cause);
-    }
-
-    fn since(&self, clock: AttemptClock) -> Duration {
-        self.gateway.clock.monotonic().saturating_sub(clock.began)
     }
 
     fn note(
@@ -471,14 +492,14 @@ impl Dispatch<'_> {
         cause: Option<&'static str>,
     ) {
         let status = head.map(|head| head.status);
-        self.gateway
-            .metrics
-            .attempt(self.route.operation, attempt_result(end, status));
+        let Sending { gateway, route, .. } = &self.sending;
+        let result = attempt_result(end, status);
+        gateway.metrics.attempt(route.operation, result);
         self.retries.record(Attempt {
             wait_ms: millis(clock.waited),
             took_ms: millis(took),
             cause: cause.map(str::to_owned),
-            receipt_lines: self.receipt_lines(head),
+            receipt_lines: self.sending.receipt_lines(head),
             ..Attempt::new(end, status.map(|status| status.as_u16()))
         });
     }
@@ -486,17 +507,9 @@ impl Dispatch<'_> {
     /// A flowing answer has ended; its attempt is complete only now. While it flowed, the service's
     /// time was counted read by read, so that writing to the app counts as our own.
     pub fn record_flow(&mut self, flowing: &Flowing, end: AttemptEnd, cause: Option<&'static str>) {
-        let took = self.since(flowing.attempt);
-        let head = Some(&flowing.answering.head);
+        let took = self.sending.since(flowing.attempt.began);
+        let head = Some(flowing.answering.head());
         self.note(flowing.attempt, took, end, head, cause);
-    }
-
-    fn receipt_lines(&self, head: Option<&ResponseHeader>) -> Vec<String> {
-        let Some(head) = head.filter(|_| self.route.is_metered()) else {
-            return Vec::new();
-        };
-        let Settings { names, key, .. } = &*self.settings;
-        ReceiptLines::of_headers(names, &heads::without_key(&head.headers, key)).into_vec()
     }
 
     /// Waits between attempts.
@@ -505,18 +518,18 @@ impl Dispatch<'_> {
         app: &mut ClientWatch<'_>,
         wait: Duration,
     ) -> Result<AttemptEvent, Cut> {
-        let began = self.gateway.clock.monotonic();
+        let began = self.sending.now();
         let nap = pin!(tokio::time::sleep(wait));
         let rested = tokio::select! {
             biased;
-            halt = self.halted() => AttemptEvent::Halted(halt),
+            halt = self.sending.halted() => AttemptEvent::Halted(halt),
             rested = app.attend(nap) => {
                 rested?;
                 AttemptEvent::Waited
             }
         };
-        let took = self.gateway.clock.monotonic().saturating_sub(began);
-        self.waited = self.waited.saturating_add(took);
+        let took = self.sending.since(began);
+        self.times.rested(took);
         Ok(rested)
     }
 
@@ -526,9 +539,9 @@ impl Dispatch<'_> {
         app: &mut ClientWatch<'_>,
         while_here: bool,
     ) -> Result<AttemptEvent, Cut> {
-        let began = self.gateway.clock.monotonic();
-        let enter = pin!(self.gateway.queue.enter(
-            &self.app,
+        let began = self.sending.now();
+        let enter = pin!(self.sending.gateway.queue.enter(
+            &self.sending.app,
             Priority::Again,
             self.retries.deadline()
         ));
@@ -541,11 +554,11 @@ impl Dispatch<'_> {
         };
         let entered = tokio::select! {
             biased;
-            halt = self.halted() => Err(halt),
+            halt = self.sending.halted() => Err(halt),
             entered = entered => Ok(entered?),
         };
-        let took = self.gateway.clock.monotonic().saturating_sub(began);
-        self.queued = self.queued.saturating_add(took);
+        let took = self.sending.since(began);
+        self.times.queued(took);
         Ok(match entered {
             Ok(Some(Ok((slot, _)))) => {
                 self.place.take_over(slot);
@@ -556,28 +569,6 @@ impl Dispatch<'_> {
             Ok(None) => AttemptEvent::AppLeft,
             Err(halt) => AttemptEvent::Halted(halt),
         })
-    }
-
-    /// Resolves when an operator freezes the app, or its run ends; pends for ever for what costs nothing.
-    async fn halted(&self) -> Refusal {
-        match &self.guard {
-            Some(guard) => guard.halted().await,
-            None => std::future::pending().await,
-        }
-    }
-
-    /// What forbids the next attempt.
-    fn leave(&self, app: &ClientWatch<'_>) -> AttemptEvent {
-        let guard = self.guard.as_ref();
-        let limit = match &app.purchase {
-            Some(purchase) => {
-                let over = self.gateway.caps.over(purchase.entry);
-                over.map(|over| Refusal::from(&over))
-            }
-            None => guard.and_then(SpendGuard::holds),
-        };
-        let halt = guard.and_then(SpendGuard::halts);
-        AttemptEvent::Leave { halt, limit }
     }
 }
 

@@ -150,7 +150,7 @@ async fn call(
             return (end, Err(OwnCallError::Unreached(words)));
         }
     };
-    let head = answering.head.clone();
+    let head = answering.head().clone();
     let Some(body) = answering.read_body(ANSWER_BYTES_MAX).await else {
         answering.abandon().await;
         return (AttemptEnd::Broken, Err(OwnCallError::Body));

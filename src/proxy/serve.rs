@@ -21,6 +21,7 @@ use self::turn::Admission;
 use super::client_watch::ClientWatch;
 use super::dispatch::Dispatch;
 use super::dispatch::place::UpstreamPlace;
+use super::dispatch::sending::Sending;
 use super::door::admit::{Inbound, LocalAnswer};
 use super::door::buffer::{self, RequestBody};
 use super::door::spoken;
@@ -31,11 +32,11 @@ use super::limits::breaker::Asks;
 use super::purchase::backoff::Backoff;
 use super::purchase::claim::Claim;
 use super::purchase::claimant::{Claimant, RequestKey};
-use super::purchase::retry::{Bounds, Retries};
+use super::purchase::retry::Bounds;
 use super::purchase::shared::{Follower, Purchase};
 use super::refuse::{Code, Refusal};
 use super::relay::given::Given;
-use super::relay::{self, Relay, own};
+use super::relay::{self, Led, Relay, own};
 use super::report::{Report, report};
 use super::request_head;
 use super::settle::{EntryGuard, Measured};
@@ -319,59 +320,39 @@ async fn exchange(
         backoff: Backoff::of(&request.settings.config.retry),
         deadline: request.deadline(),
     };
-    let mut dispatch = Dispatch {
+    let place = UpstreamPlace::new(
+        going.slot,
+        going.pass,
+        Arc::clone(&request.settings.key_record),
+        route.is_metered(),
+    );
+    let sending = Sending {
         gateway: request.gateway,
         settings: Arc::clone(&request.settings),
         route,
         outgoing: &outgoing,
-        retries: Retries::new(route, bounds),
-        waited: Duration::ZERO,
-        service_time: Duration::ZERO,
-        first_byte_at: None,
-        place: UpstreamPlace::new(
-            going.slot,
-            going.pass,
-            Arc::clone(&request.settings.key_record),
-            route.is_metered(),
-        ),
-        queued: going.queued,
-        answer_room: None,
         app: Arc::clone(&request.app.name),
         guard: (route.costs != Costs::Nothing).then(|| request.guard()),
-        unreached: None,
-        service_detail: None,
-        exhausted: false,
     };
+    let mut dispatch = Dispatch::new(sending, bounds, place, going.queued);
     let purchase = entry.as_ref().map(|entry| Arc::clone(entry.purchase()));
-    let mut app = ClientWatch::new(
-        request.gateway,
-        Arc::clone(&request.settings),
-        downstream,
-        purchase,
-    );
+    let mut app = ClientWatch::new(request.gateway, downstream, purchase);
     let reached = dispatch.run(&mut app).await;
-    let relay = Relay {
+    let led = Led {
         gateway: request.gateway,
         settings: request.settings,
         admitted: request.admitted,
         declared: request.app,
-        app,
-        dispatch,
-        entry,
         entry_id: request.entry_id,
-        place: None,
         adopted,
         model: request.model,
         foreign_model: prepared.foreign_model,
         given: prepared.given,
         arrived: request.arrived,
-        settled: None,
-        app_time: request.body_took,
-        state: None,
-        price: None,
         shows_cost: prepared.shows_cost,
     };
-    relay::run(relay, reached).await
+    let relay = Relay::new(led, app, dispatch, entry, request.body_took);
+    relay::give::give(relay, reached).await
 }
 
 /// Takes over the answer of an equal request whose connection has left.

@@ -53,22 +53,29 @@ enum Progress {
 /// What an answer contained, gathered while it passed.
 #[derive(Clone, Debug, Default)]
 pub struct Gathered {
-    pub receipt: Receipt,
-    /// Receipt lines that came behind the head, as they came.
-    pub lines: ReceiptLines,
-    /// What left or broke off before it was settled.
-    pub closed: Vec<Closed>,
+    receipt: Receipt,
+    lines: ReceiptLines,
+    usage: Usage,
+    audio_ms: Option<u64>,
+    request_id: Option<String>,
+    run_id: Option<String>,
+    response_bytes: u64,
+}
+
+/// How an entry ends, beside what its answer contained.
+pub struct EntryEnd {
+    pub attempts: Vec<Attempt>,
     /// The amount in an earlier attempt's head whose body broke.
     pub broken_billed: Option<MicroUsd>,
-    pub usage: Usage,
-    pub audio_ms: Option<u64>,
-    pub request_id: Option<String>,
-    pub run_id: Option<String>,
-    pub response_bytes: u64,
     /// What the service said when it last refused an attempt.
     pub service_detail: Option<String>,
+    pub cut_by: Option<InDoubt>,
+    /// What left or broke off before it was settled.
+    pub closed: Vec<Closed>,
+    pub delivery: Delivery,
     /// No app is there to read the answer.
     pub drained: bool,
+    pub measured: Measured,
 }
 
 /// Where the time went, measured by the proxy.
@@ -108,17 +115,16 @@ impl EntryGuard {
     pub async fn settle(
         &mut self,
         gathered: &Gathered,
-        attempts: Vec<Attempt>,
-        cut_by: Option<InDoubt>,
-        delivery: Delivery,
-        measured: Measured,
+        end: EntryEnd,
         place: Option<UpstreamSlot>,
     ) -> Result<Settlement, LedgerError> {
         self.progress = Progress::Settled;
-        let answered = attempts
+        let delivery = end.delivery;
+        let answered = end
+            .attempts
             .last()
             .is_some_and(|last| last.end == AttemptEnd::Answered);
-        let outcome = self.outcome(gathered, attempts, cut_by, delivery, measured);
+        let outcome = self.outcome(gathered, end);
         if let Some(permit) = &self.permit {
             // What the key is known for is left to the ledger, which answers in a moment.
             permit.foresees(fold(&outcome, None).state);
@@ -147,28 +153,22 @@ impl EntryGuard {
         settled
     }
 
-    fn outcome(
-        &self,
-        gathered: &Gathered,
-        attempts: Vec<Attempt>,
-        cut_by: Option<InDoubt>,
-        delivery: Delivery,
-        measured: Measured,
-    ) -> Outcome {
+    fn outcome(&self, gathered: &Gathered, end: EntryEnd) -> Outcome {
+        let measured = end.measured;
         Outcome {
-            attempts,
+            attempts: end.attempts,
             receipt: gathered.receipt.clone(),
-            broken_billed: gathered.broken_billed,
+            broken_billed: end.broken_billed,
             usage: gathered.usage,
             audio_ms: gathered.audio_ms,
             request_id: gathered.request_id.clone(),
             run_id: gathered.run_id.clone(),
-            cut_by,
-            closed: gathered.closed.clone(),
-            delivery,
-            drained: gathered.drained,
+            cut_by: end.cut_by,
+            closed: end.closed,
+            delivery: end.delivery,
+            drained: end.drained,
             response_bytes: gathered.response_bytes,
-            service_detail: gathered.service_detail.clone(),
+            service_detail: end.service_detail,
             timings: Timings {
                 queue_ms: millis(measured.queue),
                 first_byte_ms: measured.first_byte.map(millis),
@@ -198,16 +198,8 @@ impl EntryGuard {
         if self.progress == Progress::Claimed {
             return self.withdraw();
         }
-        let settled = self
-            .settle(
-                &Gathered::default(),
-                Vec::new(),
-                None,
-                Delivery::Missed,
-                measured,
-                None,
-            )
-            .await;
+        let end = EntryEnd::without_answer(Delivery::Missed, measured);
+        let settled = self.settle(&Gathered::default(), end, None).await;
         if let Err(error) = settled {
             tracing::error!(%error, "an outcome could not be written");
         }
@@ -247,13 +239,12 @@ impl Drop for EntryGuard {
             return;
         }
         // The request may have run, so its amount is in doubt.
-        let outcome = self.outcome(
-            &Gathered::default(),
-            Vec::new(),
-            Some(InDoubt::Crash),
-            self.purchase.delivery_if_missed(),
-            Measured::default(),
-        );
+        let delivery = self.purchase.delivery_if_missed();
+        let end = EntryEnd {
+            cut_by: Some(InDoubt::Crash),
+            ..EntryEnd::without_answer(delivery, Measured::default())
+        };
+        let outcome = self.outcome(&Gathered::default(), end);
         let (gateway, purchase) = (Arc::clone(&self.gateway), Arc::clone(&self.purchase));
         let permit = self.permit.take();
         gateway.clone().life.spawn(async move {
@@ -298,9 +289,35 @@ async fn write(
     settled
 }
 
+// === impl EntryEnd ===
+
+impl EntryEnd {
+    /// No attempt is known.
+    fn without_answer(delivery: Delivery, measured: Measured) -> Self {
+        Self {
+            attempts: Vec::new(),
+            broken_billed: None,
+            service_detail: None,
+            cut_by: None,
+            closed: Vec::new(),
+            delivery,
+            drained: false,
+            measured,
+        }
+    }
+}
+
 // === impl Gathered ===
 
 impl Gathered {
+    /// Of an entry that got no whole answer.
+    pub fn from_broken(receipt: Receipt) -> Self {
+        Self {
+            receipt,
+            ..Self::default()
+        }
+    }
+
     /// What an answer's head contains.
     pub fn from_head(settings: &Settings, headers: &HeaderMap) -> Self {
         let headers = &*heads::without_key(headers, &settings.key);
@@ -349,6 +366,36 @@ impl Gathered {
             Reported::Malformed => self.lines.push(&[b"body cost_micro_usd: not an amount"]),
             Reported::Absent => {}
         }
+    }
+
+    pub fn receipt(&self) -> &Receipt {
+        &self.receipt
+    }
+
+    /// Receipt lines that came behind the head, as they came.
+    pub fn lines(&self) -> &ReceiptLines {
+        &self.lines
+    }
+
+    /// Bytes of the body have passed.
+    pub fn passed(&mut self, bytes: usize) {
+        let count = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.response_bytes = self.response_bytes.saturating_add(count);
+    }
+
+    /// The end mark has passed, with so many bytes of the body up to it.
+    pub fn ended_after(&mut self, bytes: u64) {
+        self.response_bytes = bytes;
+    }
+
+    /// What was used, as a stream says it; its last word counts.
+    pub fn absorb_usage(&mut self, usage: Usage) {
+        self.usage = usage;
+    }
+
+    /// See [`Receipt::forget_early_zero`].
+    pub fn forget_early_zero(&mut self) {
+        self.receipt.forget_early_zero();
     }
 
     /// Takes one comment line of a stream, from which the key was struck out as it came.

@@ -94,7 +94,7 @@ impl UpstreamPlace {
 
     /// The head of an answer has come.
     pub fn heard(&mut self, answering: &Answering) {
-        let status = answering.head.status;
+        let status = answering.head().status;
         self.pass.reached();
         self.key_record.heard(status, self.is_metered);
         if self.is_metered {

@@ -27,8 +27,8 @@ use self::content::Content;
 use self::incoming::Incoming;
 use self::keep_alive::{KeepAlive, attend_with_comments};
 use self::stall::wanted_by_others;
-use super::led::{Answered, Relay};
 use super::whole::give_refusal;
+use super::{Answered, Relay};
 use crate::config::OnDisconnect;
 use crate::ledger::entry::{AttemptEnd, Stage};
 use crate::protocol::routes::{AnswerKind, ReceiptFrom};
@@ -65,6 +65,8 @@ struct Flow<'r, 'a> {
     keep_alive: KeepAlive,
     status: StatusCode,
     is_stream: bool,
+    /// It was settled with no app there to read it.
+    is_drained: bool,
 }
 
 /// What reading without a reader holds of bursar and of the service.
@@ -86,10 +88,10 @@ enum Moved {
 
 /// Gives a flowing answer to whichever app is there for it. Returns whether its connection can be kept.
 pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answered, bool) {
-    let upstream_head = &flowing.answering.head;
+    let upstream_head = flowing.answering.head();
     let status = upstream_head.status;
     let is_stream = flowing.event_stream;
-    let key = &relay.settings.key;
+    let key = &relay.led.settings.key;
     let head = heads::answer_head(upstream_head, !is_stream, key)
         .and_then(|mut head| relay.mark(&mut head).map(|()| head));
     let Ok(head) = head else {
@@ -101,12 +103,12 @@ pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answe
         return (answered, false);
     };
     let is_coded = heads::is_encoded(&upstream_head.headers);
-    let mut gathered = Gathered::from_head(&relay.settings, &upstream_head.headers);
+    let mut gathered = Gathered::from_head(&relay.led.settings, &upstream_head.headers);
     if is_stream && is_coded {
         // Its comments cannot be read.
-        gathered.receipt = gathered.receipt.without_early_zero();
+        gathered.forget_early_zero();
     }
-    let route = &relay.admitted.route;
+    let route = &relay.led.admitted.route;
     let kind = match route.answer {
         AnswerKind::NamedEvents => StreamKind::NamedEvents,
         AnswerKind::JsonOrStream | AnswerKind::Json => StreamKind::Data,
@@ -123,7 +125,7 @@ pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answe
                     AnswerForm::Translated,
                 ),
                 None => (
-                    Content::events(key.clone(), kind, has_comments, relay.shows_cost),
+                    Content::events(key.clone(), kind, has_comments, relay.led.shows_cost),
                     match kind {
                         StreamKind::Data if is_metered => AnswerForm::Chat,
                         _ => AnswerForm::Stream,
@@ -132,8 +134,8 @@ pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answe
             }
         }
     };
-    let config = &relay.settings.config;
-    let on_disconnect = relay.declared.on_disconnect;
+    let config = &relay.led.settings.config;
+    let on_disconnect = relay.led.declared.on_disconnect;
     let terms = Terms {
         form,
         is_metered,
@@ -142,9 +144,9 @@ pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answe
         document_time: config.upstream.read_timeout,
     };
     let keepalive = config.streams.keepalive;
-    let answer = AnswerFlow::flowing(terms, Arc::new(head), relay.app.purchase.clone());
-    relay.app.stage = Stage::Streaming;
-    relay.app.downstream.keeps(&relay.declared.name);
+    let answer = AnswerFlow::flowing(terms, Arc::new(head), relay.app.purchase().cloned());
+    relay.app.reaches(Stage::Streaming);
+    relay.app.downstream_mut().keeps(&relay.led.declared.name);
     let flow = Flow {
         relay,
         flowing: Some(flowing),
@@ -157,6 +159,7 @@ pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answe
         keep_alive: KeepAlive::after(keepalive.filter(|_| is_stream && !is_coded)),
         status,
         is_stream,
+        is_drained: false,
     };
     flow.run(answer).await
 }
@@ -165,7 +168,7 @@ pub(super) async fn flow(relay: &mut Relay<'_>, flowing: Box<Flowing>) -> (Answe
 
 impl Flow<'_, '_> {
     async fn run(mut self, mut answer: AnswerFlow) -> (Answered, bool) {
-        let gateway = self.relay.gateway;
+        let gateway = self.relay.led.gateway;
         let first = self.flowing.as_ref().map(|flowing| flowing.first.clone());
         let mut event = self.heard(Moved::Read(Ok(first)));
         loop {
@@ -174,7 +177,7 @@ impl Flow<'_, '_> {
             }
             let action = answer.on(event, &self.app());
             // Behind its outcome the ledger counts on the answer being given.
-            let purchase = self.relay.app.purchase.as_ref();
+            let purchase = self.relay.app.purchase();
             let owes = purchase.filter(|_| answer.is_settled()).cloned();
             event = match action {
                 Action::Read(wait) => {
@@ -184,7 +187,7 @@ impl Flow<'_, '_> {
                         self.held = HeldForDrain::default();
                     }
                     // A settled stream of which bytes are kept still: its app has no end of it.
-                    let owes = owes.filter(|_| self.relay.app.downstream.kept_bytes() > 0);
+                    let owes = owes.filter(|_| self.relay.app.downstream().kept_bytes() > 0);
                     let read = pin!(self.read(&answer, wait));
                     gateway.handed_over(owes.as_deref(), read).await
                 }
@@ -201,7 +204,7 @@ impl Flow<'_, '_> {
                 Action::Settle { ending, is_drained } => self.settle(ending, is_drained).await,
                 Action::FreePlace => {
                     // The service is done, and the app may take its time for the rest.
-                    self.relay.dispatch.place.give_back();
+                    self.relay.dispatch.give_back_place();
                     Event::Did
                 }
                 Action::Leave(leave) => self.leave(leave).await,
@@ -228,10 +231,10 @@ impl Flow<'_, '_> {
     }
 
     fn app(&self) -> AppView {
-        let downstream = &self.relay.app.downstream;
+        let downstream = self.relay.app.downstream();
         let place = self.held.place.as_ref();
         AppView {
-            now: self.relay.gateway.clock.monotonic(),
+            now: self.relay.led.gateway.clock.monotonic(),
             presence: downstream.presence(),
             is_proven: downstream.is_proven(),
             held: downstream.held(),
@@ -257,7 +260,7 @@ impl Flow<'_, '_> {
             Moved::Read(Ok(None)) => (None, None),
             Moved::Read(Err(BodyBroke(cause))) => (None, Some(Then::Broke(cause))),
         };
-        let settings = &self.relay.settings;
+        let settings = &self.relay.led.settings;
         let passed = self.content.pass(chunk, &mut self.gathered, settings);
         let then = last.unwrap_or_else(|| Then::Ended {
             rest: self.content.rest(),
@@ -273,9 +276,9 @@ impl Flow<'_, '_> {
 
     /// The service's next move.
     async fn read(&mut self, answer: &AnswerFlow, wait: Wait) -> Event {
-        let clock = &self.relay.gateway.clock;
+        let clock = &self.relay.led.gateway.clock;
         let before = clock.monotonic();
-        let presence = self.relay.app.downstream.presence();
+        let presence = self.relay.app.downstream().presence();
         let moved = match (self.flowing.as_mut(), wait) {
             (None, _) => Moved::Stopped,
             (Some(flowing), Wait::TheEnd(limit)) => {
@@ -287,10 +290,10 @@ impl Flow<'_, '_> {
             (Some(flowing), Wait::Long | Wait::WhileFollowed | Wait::AtMost(_)) => {
                 let place = self.held.place.as_ref().filter(|_| answer.yields_place());
                 let displaced = place.map(Drained::displaced);
-                let purchase = self.relay.app.purchase.as_ref();
+                let purchase = self.relay.app.purchase();
                 let follower = purchase.filter(|_| wait == Wait::WhileFollowed).cloned();
                 let wants_room = self.content.live_bytes() > WHOLE_BYTES_MAX && self.room.is_none();
-                let room = wants_room.then(|| self.relay.gateway.room_for(LIVE_MIB));
+                let room = wants_room.then(|| self.relay.led.gateway.room_for(LIVE_MIB));
                 let chunk = pin!(async {
                     // Without memory nothing is read: the service waits with the rest.
                     if let Some(room) = room {
@@ -305,7 +308,7 @@ impl Flow<'_, '_> {
                 });
                 let app = &mut self.relay.app;
                 // Towards a close-delimited app the last piece waits for its successor.
-                let may_comment = !answer.is_settled() && app.downstream.held().is_none();
+                let may_comment = !answer.is_settled() && app.downstream().held().is_none();
                 let keep_alive = may_comment.then_some(&mut self.keep_alive);
                 let read = match (presence, wait) {
                     (Presence::Here, _) => Ok(attend_with_comments(app, chunk, keep_alive).await),
@@ -330,22 +333,21 @@ impl Flow<'_, '_> {
     /// What is awaited behind the end mark, with the app there, is no part of the answer's time.
     fn service_took(&mut self, before: Duration, answer: &AnswerFlow, presence: Presence) {
         if !answer.awaits_end_only() || presence != Presence::Here {
-            let now = self.relay.gateway.clock.monotonic();
+            let now = self.relay.led.gateway.clock.monotonic();
             let took = now.saturating_sub(before);
-            let service_time = &mut self.relay.dispatch.service_time;
-            *service_time = service_time.saturating_add(took);
+            self.relay.dispatch.service_took(took);
         }
     }
 
     fn drain(&mut self) -> Event {
-        let drains = Arc::clone(&self.relay.gateway.drains);
+        let drains = Arc::clone(&self.relay.led.gateway.drains);
         let Ok(permit) = drains.try_acquire_owned() else {
             return Event::Refused;
         };
         self.held.permit = Some(permit);
         // An app that stalled has lost it already.
         if self.held.place.is_none() {
-            self.held.place = self.relay.dispatch.place.drains();
+            self.held.place = self.relay.dispatch.place().drains();
         }
         Event::Did
     }
@@ -356,16 +358,16 @@ impl Flow<'_, '_> {
         piece: Bytes,
         is_settled: bool,
     ) -> Event {
-        let downstream = &mut *self.relay.app.downstream;
+        let downstream = self.relay.app.downstream_mut();
         if let Some(head) = head
             && downstream.write_head(&head).is_err()
         {
             return self.lost();
         }
         self.keep_alive.gave(&piece);
-        let before = self.relay.gateway.clock.monotonic();
+        let before = self.relay.led.gateway.clock.monotonic();
         // What is settled and paid for makes no room for another.
-        let place = self.relay.dispatch.place.slot().filter(|_| !is_settled);
+        let place = self.relay.dispatch.place().slot().filter(|_| !is_settled);
         let probe = downstream.probe();
         let written = {
             let write = pin!(downstream.write_chunk(piece));
@@ -384,7 +386,7 @@ impl Flow<'_, '_> {
             Some(written) => Event::Wrote(written),
             None => {
                 // Half a chunk may have gone out.
-                self.relay.app.downstream.mark_broken();
+                self.relay.app.downstream_mut().mark_broken();
                 self.lost()
             }
         }
@@ -392,7 +394,7 @@ impl Flow<'_, '_> {
 
     fn lost(&mut self) -> Event {
         self.relay.app.notice();
-        Event::Lost(if self.relay.app.downstream.is_cut() {
+        Event::Lost(if self.relay.app.downstream().is_cut() {
             Loss::Cut
         } else {
             Loss::AppGone
@@ -401,12 +403,12 @@ impl Flow<'_, '_> {
 
     /// Waits for a slow follower, but not beyond bursar's shutdown, and not in the way of others.
     async fn keep(&mut self, piece: Bytes, is_settled: bool) -> Event {
-        let Some(purchase) = self.relay.app.purchase.clone() else {
+        let Some(purchase) = self.relay.app.purchase().cloned() else {
             return Event::Did;
         };
-        let mut cut = self.relay.gateway.life.cut_signal();
-        let before = self.relay.gateway.clock.monotonic();
-        let place = self.relay.dispatch.place.slot().filter(|_| !is_settled);
+        let mut cut = self.relay.led.gateway.life.cut_signal();
+        let before = self.relay.led.gateway.clock.monotonic();
+        let place = self.relay.dispatch.place().slot().filter(|_| !is_settled);
         let kept = tokio::select! {
             biased;
             () = purchase.record_chunk(piece) => Event::Did,
@@ -423,7 +425,7 @@ impl Flow<'_, '_> {
 
     /// The connection breaks either way.
     async fn warn(&mut self, warning: Bytes) -> Event {
-        match self.relay.app.downstream.write_chunk(warning).await {
+        match self.relay.app.downstream_mut().write_chunk(warning).await {
             Ok(written) => Event::Wrote(written),
             Err(_) => Event::Lost(Loss::AppGone),
         }
@@ -434,22 +436,26 @@ impl Flow<'_, '_> {
         if let AnswerEnd::Stopped(stop) = ending
             && let Some(word) = stop.drain_word()
         {
-            self.relay.gateway.metrics.drain(word);
+            self.relay.led.gateway.metrics.drain(word);
         }
-        self.gathered.drained = is_drained;
+        self.is_drained = is_drained;
         let peek = self.content.peek().filter(|_| end == AttemptEnd::Answered);
         if let Some(peek) = &peek {
-            let (settings, route) = (&self.relay.settings, &self.relay.admitted.route);
+            let (settings, route) = (&self.relay.led.settings, &self.relay.led.admitted.route);
             self.gathered.absorb_peek(settings, route, peek);
         }
         if self.is_stream && end == AttemptEnd::Broken {
-            let receipt = std::mem::take(&mut self.gathered.receipt);
-            self.gathered.receipt = receipt.without_early_zero();
+            self.gathered.forget_early_zero();
         }
         if let Some(flowing) = &self.flowing {
             self.relay.dispatch.record_flow(flowing, end, cause);
         }
-        if self.relay.settle(&mut self.gathered, cut_by).await.is_err() {
+        if self
+            .relay
+            .settle(&self.gathered, is_drained, cut_by)
+            .await
+            .is_err()
+        {
             let says_so = self.content.live_break(&Code::LedgerUnavailable.into());
             return says_so.map_or(Event::Refused, Event::Unwritten);
         }
@@ -468,7 +474,7 @@ impl Flow<'_, '_> {
             let event = self.content.live_break(&ending.code().into());
             return event.map_or(Event::Did, Event::Settled);
         }
-        if let Some(end) = self.content.live_end(cost, &self.relay.settings.key) {
+        if let Some(end) = self.content.live_end(cost, &self.relay.led.settings.key) {
             if let Some(document) = &end.document {
                 self.relay.remember(self.status, document);
             }
@@ -485,16 +491,16 @@ impl Flow<'_, '_> {
         };
         match leave {
             Leave::Released => {
-                let connections = &self.relay.settings.connections;
+                let connections = &self.relay.led.settings.connections;
                 flowing.answering.release(connections).await;
             }
             Leave::Abandoned | Leave::GivenUp => flowing.answering.abandon().await,
         }
-        self.relay.dispatch.place.give_back();
+        self.relay.dispatch.give_back_place();
         match leave {
             Leave::Released | Leave::Abandoned => {
-                if self.gathered.drained {
-                    self.relay.gateway.metrics.drain("completed");
+                if self.is_drained {
+                    self.relay.led.gateway.metrics.drain("completed");
                 }
             }
             // Nothing is read on: the next drain has the room.
@@ -505,8 +511,8 @@ impl Flow<'_, '_> {
 
     /// Where the end of the connection is the end of the answer, the last piece goes out here.
     async fn finish(&mut self) -> Event {
-        let before = self.relay.gateway.clock.monotonic();
-        let finished = self.relay.app.downstream.finish().await;
+        let before = self.relay.led.gateway.clock.monotonic();
+        let finished = self.relay.app.downstream_mut().finish().await;
         self.relay.app_took_since(before);
         match finished {
             Ok(()) => Event::Did,
@@ -516,10 +522,10 @@ impl Flow<'_, '_> {
 
     /// The service is done: the app may take what is kept for it before it sees the break.
     async fn break_connection(&mut self) {
-        let before = self.relay.gateway.clock.monotonic();
-        self.relay.app.downstream.take_up().await.ok();
+        let before = self.relay.led.gateway.clock.monotonic();
+        self.relay.app.downstream_mut().take_up().await.ok();
         self.relay.app_took_since(before);
-        self.relay.app.downstream.mark_broken();
+        self.relay.app.downstream_mut().mark_broken();
     }
 }
 

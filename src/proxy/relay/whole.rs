@@ -11,8 +11,7 @@ use pingora::http::ResponseHeader;
 
 use super::clarification::clarified;
 use super::given::Given;
-use super::led::{Answered, Relay};
-use super::{own, speech};
+use super::{Answered, Relay, own, speech};
 use crate::config::Adopt;
 use crate::ledger::entry::Stage;
 use crate::protocol::Dialect;
@@ -31,11 +30,11 @@ pub(super) async fn whole(
     head: ResponseHeader,
     body: Bytes,
 ) -> (Answered, bool) {
-    let mut gathered = Gathered::from_head(&relay.settings, &head.headers);
-    let peek = gathered.absorb_body(&relay.settings, &relay.admitted.route, &body);
+    let mut gathered = Gathered::from_head(&relay.led.settings, &head.headers);
+    let peek = gathered.absorb_body(&relay.led.settings, &relay.led.admitted.route, &body);
     relay.app.look();
-    gathered.drained = head.status.is_success() && relay.entry.is_some() && relay.app.is_alone();
-    let committed = match relay.settle(&mut gathered, None).await {
+    let drained = head.status.is_success() && relay.entry.is_some() && relay.app.is_alone();
+    let committed = match relay.settle(&gathered, drained, None).await {
         Ok(()) => relay.reconcile_run(&peek).await,
         Err(error) => Err(error),
     };
@@ -51,10 +50,10 @@ pub(super) async fn whole(
         let keep = give_refusal(relay, &refusal).await;
         return (Answered::from(&refusal), keep);
     }
-    if gathered.drained && committed.is_ok() {
-        relay.gateway.metrics.drain("completed");
+    if drained && committed.is_ok() {
+        relay.led.gateway.metrics.drain("completed");
     }
-    let bodyless = relay.app.downstream.is_bodyless(&head);
+    let bodyless = relay.app.downstream().is_bodyless(&head);
     let body = if bodyless {
         body
     } else {
@@ -63,25 +62,25 @@ pub(super) async fn whole(
     // "A server MUST NOT send a Content-Length header field in any response with a status code of [...] 204" (RFC
     // 9110, 8.6): an app may wait for its bytes.
     let keeps_length = bodyless && head.status != StatusCode::NO_CONTENT;
-    let Ok(mut answer) = heads::answer_head(&head, keeps_length, &relay.settings.key) else {
+    let Ok(mut answer) = heads::answer_head(&head, keeps_length, &relay.led.settings.key) else {
         return (Answered::from(&Code::Internal.into()), false);
     };
     let clarified = clarified(
-        relay.declared.on_clarification,
-        &relay.settings.key,
+        relay.led.declared.on_clarification,
+        &relay.led.settings.key,
         &mut answer,
         &body,
-        &gathered.receipt,
+        gathered.receipt(),
     );
     let own = clarified.is_some().then_some(Code::Clarification);
     let body = clarified.unwrap_or(body);
-    let entry = relay.gateway.ledger.answer_id(relay.entry_id);
+    let entry = relay.led.gateway.ledger.answer_id(relay.led.entry_id);
     let facts = AnswerFacts {
         entry: &entry,
-        created_s: relay.entry_id.unix_s(),
+        created_s: relay.led.entry_id.unix_s(),
         cost: relay.shown_cost(),
     };
-    let made = match relay.given.made(&mut answer, &body, facts) {
+    let made = match relay.led.given.made(&mut answer, &body, facts) {
         Ok(made) => made,
         Err(refusal) => {
             let refusal = match behind_unrendered(relay, &refusal) {
@@ -100,7 +99,7 @@ pub(super) async fn whole(
         body => body,
     };
     relay.remember(answer.status, &body);
-    let stream = answer.status.is_success() && relay.given.is_stream(&answer.headers);
+    let stream = answer.status.is_success() && relay.led.given.is_stream(&answer.headers);
     // Also to a HEAD the length is that of what is made.
     if !bodyless || is_made {
         let length = HeaderValue::from(body.len());
@@ -132,20 +131,20 @@ fn edited(relay: &Relay<'_>, head: &ResponseHeader, body: Bytes) -> Bytes {
     let mut body = body;
     // A translation puts it where its dialect has it.
     let cost = relay.shown_cost().filter(|_| status.is_success());
-    if let Some(cost) = cost.filter(|_| relay.given.dialect() == Dialect::Chat)
+    if let Some(cost) = cost.filter(|_| relay.led.given.dialect() == Dialect::Chat)
         && let Some(priced) = add_usage_cost(&body, cost)
     {
         body = Bytes::from(priced);
     }
-    let adds_error = relay.settings.config.errors.add_error_object
+    let adds_error = relay.led.settings.config.errors.add_error_object
         && (status.is_client_error() || status.is_server_error());
     if adds_error {
         let hint = account_hint(status).map(str::to_owned);
         let hint = hint
             .or_else(|| alias_hint(relay, status.as_u16()))
             .or_else(|| {
-                let (route, sent) = (&relay.admitted.route, &relay.dispatch.outgoing.body);
-                speech::hint(route, status, sent, || relay.app.downstream.base())
+                let (route, sent) = (&relay.led.admitted.route, relay.dispatch.body());
+                speech::hint(route, status, sent, || relay.app.downstream().base())
             });
         let added = match hint {
             Some(hint) => add_error_object_with_hint(&body, status.as_u16(), Some(&hint)),
@@ -159,7 +158,7 @@ fn edited(relay: &Relay<'_>, head: &ResponseHeader, body: Bytes) -> Bytes {
 }
 
 fn without_key(relay: &Relay<'_>, body: Bytes) -> Bytes {
-    match relay.settings.key.redacted(&body) {
+    match relay.led.settings.key.redacted(&body) {
         Some(clean) => Bytes::from(clean),
         None => body,
     }
@@ -167,7 +166,7 @@ fn without_key(relay: &Relay<'_>, body: Bytes) -> Bytes {
 
 /// "the literal `auto`; any other value returns 404", and 400 on the agent lane.
 fn alias_hint(relay: &Relay<'_>, status: u16) -> Option<String> {
-    let model = relay.foreign_model.as_deref()?;
+    let model = relay.led.foreign_model.as_deref()?;
     matches!(status, 400 | 404).then(|| {
         format!(
             "To send requests for {model:?} as \"auto\", set [models] aliases = \
@@ -178,8 +177,8 @@ fn alias_hint(relay: &Relay<'_>, status: u16) -> Option<String> {
 
 /// What a repeat comes to behind an answer that was billed and cannot be given. `None`: that is said already.
 fn behind_unrendered(relay: &Relay<'_>, refusal: &Refusal) -> Option<String> {
-    let key = relay.app.purchase.as_ref()?.key.as_ref()?;
-    let retry = &relay.settings.config.retry;
+    let key = relay.app.purchase()?.key.as_ref()?;
+    let retry = &relay.led.settings.config.retry;
     let words = match (is_apps_own(key), retry.adopt) {
         (true, _) => "A repeat under this Idempotency-Key is given the same one.".to_owned(),
         (false, Adopt::Never) => "A repeat is another purchase.".to_owned(),
@@ -194,12 +193,12 @@ fn behind_unrendered(relay: &Relay<'_>, refusal: &Refusal) -> Option<String> {
 
 /// A refusal of our own after the request was dispatched.
 pub(super) async fn give_refusal(relay: &mut Relay<'_>, refusal: &Refusal) -> bool {
-    let Ok((mut head, body)) = own::refusal_answer(refusal, relay.given.dialect()) else {
+    let Ok((mut head, body)) = own::refusal_answer(refusal, relay.led.given.dialect()) else {
         return false;
     };
     relay.say_whether_to_retry(&mut head, refusal.should_retry());
     if refusal.code.ends_connection() {
-        relay.app.downstream.ends_connection();
+        relay.app.downstream_mut().ends_connection();
     }
     give_whole(relay, head, body).await
 }
@@ -212,14 +211,14 @@ async fn give_whole(relay: &mut Relay<'_>, mut head: ResponseHeader, body: Bytes
     }
     let is_answer = head.status.is_success();
     let presence = relay.app.look_closely();
-    relay.app.stage = Stage::Answering;
-    let purchase = relay.app.purchase.clone();
+    relay.app.reaches(Stage::Answering);
+    let purchase = relay.app.purchase().cloned();
     let head = Arc::new(head);
     let mut answer = AnswerFlow::whole(is_answer, Arc::clone(&head), body, purchase.clone());
     let app = AppView {
-        now: relay.gateway.clock.monotonic(),
+        now: relay.led.gateway.clock.monotonic(),
         presence,
-        is_proven: relay.app.downstream.is_proven(),
+        is_proven: relay.app.downstream().is_proven(),
         held: None,
         is_displaced: false,
     };
@@ -247,10 +246,10 @@ async fn write_whole(
     body: &Bytes,
     is_answer: bool,
 ) -> Event {
-    let bodyless = relay.app.downstream.is_bodyless(head);
-    let (head, body) = in_the_apps_form(&relay.given, head, body);
-    let downstream = &mut *relay.app.downstream;
-    let purchase = relay.app.purchase.as_deref().filter(|_| is_answer);
+    let bodyless = relay.app.downstream().is_bodyless(head);
+    let (head, body) = in_the_apps_form(&relay.led.given, head, body);
+    let purchase = relay.app.purchase().filter(|_| is_answer).cloned();
+    let downstream = relay.app.downstream_mut();
     let write = async {
         downstream.write_head(&head)?;
         if !bodyless {
@@ -258,8 +257,9 @@ async fn write_whole(
         }
         downstream.finish().await
     };
-    let before = relay.gateway.clock.monotonic();
-    let written = relay.gateway.handed_over(purchase, pin!(write)).await;
+    let gateway = relay.led.gateway;
+    let before = gateway.clock.monotonic();
+    let written = gateway.handed_over(purchase.as_deref(), pin!(write)).await;
     relay.app_took_since(before);
     match written {
         Ok(()) => Event::Did,

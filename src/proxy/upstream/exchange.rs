@@ -26,11 +26,9 @@ pub const WHOLE_BYTES_MAX: usize = 1024 * 1024;
 
 /// An upstream connection whose response head was read.
 pub struct Answering {
-    pub head: ResponseHeader,
-    /// Nothing of it goes to an app; the price in its head counts.
-    pub is_unfit: bool,
-    /// Earlier requests had used its connection.
-    pub on_kept_connection: bool,
+    head: ResponseHeader,
+    is_unfit: bool,
+    on_kept_connection: bool,
     reader: AnswerOver,
     candidate: Candidate,
     reusable: bool,
@@ -282,6 +280,20 @@ impl From<AnswerLost> for HeadLost {
 // === impl Answering ===
 
 impl Answering {
+    pub fn head(&self) -> &ResponseHeader {
+        &self.head
+    }
+
+    /// Nothing of it goes to an app; the price in its head counts.
+    pub fn is_unfit(&self) -> bool {
+        self.is_unfit
+    }
+
+    /// Earlier requests had used its connection.
+    pub fn on_kept_connection(&self) -> bool {
+        self.on_kept_connection
+    }
+
     /// The next body bytes; `None` at a clean end.
     pub async fn next_chunk(&mut self) -> Result<Option<Bytes>, BodyBroke> {
         let cause = match self.silence.bounds(self.reader.next_chunk()).await {

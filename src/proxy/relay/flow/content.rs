@@ -80,7 +80,7 @@ fn absorb(event: SseEvent<'_>, has_comments: bool, gathered: &mut Gathered, sett
         SseEvent::Comment { name, value } if has_comments => {
             gathered.absorb_comment(settings, name, value);
         }
-        SseEvent::Usage(usage) => gathered.usage = usage,
+        SseEvent::Usage(usage) => gathered.absorb_usage(usage),
         _ => {}
     }
 }
@@ -157,8 +157,7 @@ impl Content {
             None => self.redactor.rest(),
         };
         let bytes = clean.len();
-        let count = u64::try_from(bytes).unwrap_or(u64::MAX);
-        gathered.response_bytes = gathered.response_bytes.saturating_add(count);
+        gathered.passed(bytes);
         let (piece, end_mark) = if clean.is_empty() {
             (None, EndMark::None)
         } else {
@@ -199,7 +198,7 @@ impl Content {
                     return (piece, EndMark::None);
                 };
                 // How much is behind it in this chunk is chance.
-                gathered.response_bytes = bytes;
+                gathered.ended_after(bytes);
                 let held = hold.take();
                 if tail.is_none() {
                     *tail = held.clone().map(|held| Tail {
@@ -223,7 +222,7 @@ impl Content {
                 let Some(bytes) = scanner.bytes_to_end_mark() else {
                     return (piece, EndMark::None);
                 };
-                gathered.response_bytes = bytes;
+                gathered.ended_after(bytes);
                 (piece, EndMark::Came { held: None })
             }
         }

@@ -81,7 +81,9 @@ pub(super) async fn attend_with_comments<F: Future>(
             return read;
         }
         // An app for which bytes wait has enough to read.
-        if app.downstream.kept_bytes() == 0 && app.downstream.write_chunk(COMMENT).await.is_err() {
+        if app.downstream().kept_bytes() == 0
+            && app.downstream_mut().write_chunk(COMMENT).await.is_err()
+        {
             app.notice();
             return Ok(None);
         }
