@@ -393,9 +393,9 @@ impl Gathered {
         self.usage = usage;
     }
 
-    /// See [`Receipt::forget_early_zero`].
+    /// See [`Receipt::without_early_zero`].
     pub fn forget_early_zero(&mut self) {
-        self.receipt.forget_early_zero();
+        self.receipt = std::mem::take(&mut self.receipt).without_early_zero();
     }
 
     /// Takes one comment line of a stream, from which the key was struck out as it came.
