@@ -399,7 +399,8 @@ LANGUAGE sql VOLATILE SET search_path = bursar_fleet, pg_temp AS $$
 $$;
 
 -- Puts such a lease back, also above the cap, but not beyond what the ledger may have of it: more was never leased. One
--- that cannot be put back is void, for its holder goes by the answer.
+-- that cannot be put back is void, for its holder goes by the answer. A lease keeps its cap and its window: one that is
+-- stated with others is none.
 CREATE OR REPLACE FUNCTION put_back(p_ledger uuid, p_stated stated_lease) RETURNS void
 LANGUAGE plpgsql SET search_path = bursar_fleet, pg_temp AS $$
 DECLARE
@@ -411,6 +412,9 @@ DECLARE
     v_net bigint;
 BEGIN
     SELECT * INTO v_row FROM leases l WHERE l.id = p_stated.lease;
+    IF (v_row.cap, v_row.since, v_row.until) <> (p_stated.cap, p_stated.since, p_stated.until) THEN
+        RAISE EXCEPTION 'the lease % is of another cap or window', p_stated.lease USING ERRCODE = 'BF009';
+    END IF;
     SELECT * INTO v_cap FROM caps c WHERE c.name = p_stated.cap;
     SELECT coalesce((SELECT s.largest_micro_usd FROM shares s WHERE s.ledger = p_ledger AND s.cap = p_stated.cap),
             v_cap.limit_micro_usd, 0) - coalesce(sum(l.charged), 0) INTO v_most

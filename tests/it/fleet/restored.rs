@@ -315,6 +315,56 @@ async fn leases_that_are_made_up_get_a_ledger_no_more_than_its_share() {
     assert_eq!(granted(other.wants(900).await).amount, usd(600));
 }
 
+/// A name that the database knows would get, by another cap's share or by a window in which the ledger has nothing yet,
+/// what it may not have.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_lease_that_is_stated_with_another_cap_or_window_changes_nothing() {
+    let postgres = capped(1_000);
+    let order = "SELECT bursar_fleet.order_cap('org', 'day', 'Europe/Berlin', 10000)";
+    postgres.sql(DATABASE, order);
+    let hostile = Holder::new(&postgres, 1).await;
+    share(&postgres, &hostile, "300", 0, 0);
+    let real = granted(hostile.wants(50).await).lease.lease;
+    let Window { since_ms, until_ms } = real.window;
+    let more = |cap: &str, later_ms: u64| Lease {
+        lease: real.lease,
+        cap: cap.to_owned(),
+        window: Window {
+            since_ms: since_ms + later_ms,
+            until_ms: until_ms + later_ms,
+        },
+        ..forged(&real, 0, 9_000)
+    };
+    let unknown = |lease: Lease| Lease {
+        lease: Uuid::from_u128(7),
+        ..lease
+    };
+    let month_ms = 30 * (until_ms - since_ms);
+    let cases = [
+        vec![more("org", 0)],
+        vec![more("team", month_ms)],
+        // Made up and stated otherwise in one breath.
+        vec![
+            unknown(Lease {
+                cap: "org".to_owned(),
+                ..forged(&real, 0, 1)
+            }),
+            unknown(more("team", 0)),
+        ],
+    ];
+    for leases in cases {
+        let held = hostile
+            .fleet
+            .hold(&hostile.identity, &hostile.machine, 0, &leases);
+        let refused = held.await.expect_err("such a lease is none").to_string();
+        assert!(refused.contains("BF009"), "{refused}");
+    }
+    let all = "SELECT cap, granted FROM bursar_fleet.leases";
+    assert_eq!(postgres.sql(DATABASE, all), "team|50");
+    assert_eq!(epoch(&postgres), "0");
+}
+
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]
 async fn what_states_no_lease_is_refused_whole() {
