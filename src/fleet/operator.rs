@@ -75,10 +75,11 @@ impl Operator {
         self.0.call(sql, &parameters).await.map(|_| ())
     }
 
-    /// `false`: the fleet has no such ledger.
-    pub async fn revoke(&self, ledger: Uuid) -> Result<bool, FleetError> {
-        let sql = "SELECT bursar_fleet.revoke_ledger($1)";
-        self.only(sql, &[(&ledger, Type::UUID)]).await
+    /// With `copies` also all that came of it by copies. `false`: the fleet has no such ledger.
+    pub async fn revoke(&self, ledger: Uuid, copies: bool) -> Result<bool, FleetError> {
+        let sql = "SELECT bursar_fleet.revoke_ledger($1, $2)";
+        self.only(sql, &[(&ledger, Type::UUID), (&copies, Type::BOOL)])
+            .await
     }
 
     /// An app, or all. `false`: it was frozen before.

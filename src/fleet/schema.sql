@@ -145,7 +145,7 @@ CREATE TABLE IF NOT EXISTS caps (
 );
 
 -- What one ledger may have of a cap: the most of a window (NULL: all of it), and how many windows behind that of now it
--- may lease ahead, and the most of each of these. Without a row: no bound, and nothing ahead.
+-- may lease ahead, and the most of each of these. Its copies have it with it (`share_of`).
 CREATE TABLE IF NOT EXISTS shares (
     ledger uuid NOT NULL REFERENCES ledgers,
     cap text NOT NULL REFERENCES caps ON DELETE CASCADE,
@@ -390,12 +390,26 @@ LANGUAGE sql VOLATILE SET search_path = bursar_fleet, pg_temp AS $$
     SELECT coalesce(paused_since > clock_timestamp() - interval '24 hours', false) FROM about
 $$;
 
+-- The ledgers that came by copies of the one that was let in, of which this one came, too.
+CREATE OR REPLACE FUNCTION family_of(p_ledger uuid) RETURNS SETOF uuid
+LANGUAGE sql VOLATILE ROWS 10 SET search_path = bursar_fleet, pg_temp AS $$
+    SELECT g.id FROM ledgers g WHERE g.family = (SELECT o.family FROM ledgers o WHERE o.id = p_ledger)
+$$;
+
 -- Whether this database lacks a lease, or something of it, that its holder states: then it was restored from a backup.
 CREATE OR REPLACE FUNCTION is_forgotten(p_ledger uuid, p_stated stated_lease) RETURNS boolean
 LANGUAGE sql VOLATILE SET search_path = bursar_fleet, pg_temp AS $$
     SELECT p_stated.until > clock_timestamp() AND NOT EXISTS (SELECT FROM leases l WHERE l.id = p_stated.lease
         AND (l.ledger <> p_ledger
             OR (l.granted >= p_stated.granted AND l.give_back_number >= p_stated.give_back_number)))
+$$;
+
+-- What a ledger may have of a cap: its own share, or else the smallest of those that it came of by copies, and of their
+-- other copies. NULL: no bound, and nothing ahead. What any of them has counts (`family_of`), so copies get no more.
+CREATE OR REPLACE FUNCTION share_of(p_ledger uuid, p_cap text) RETURNS shares
+LANGUAGE sql VOLATILE SET search_path = bursar_fleet, pg_temp AS $$
+    SELECT s.* FROM shares s WHERE s.cap = p_cap AND s.ledger IN (SELECT family_of(p_ledger))
+    ORDER BY s.ledger = p_ledger DESC, s.largest_micro_usd, s.ahead_windows, s.ahead_micro_usd LIMIT 1
 $$;
 
 -- Puts such a lease back, also above the cap, but not beyond what the ledger may have of it: more was never leased. One
@@ -416,10 +430,10 @@ BEGIN
         RAISE EXCEPTION 'the lease % is of another cap or window', p_stated.lease USING ERRCODE = 'BF009';
     END IF;
     SELECT * INTO v_cap FROM caps c WHERE c.name = p_stated.cap;
-    SELECT coalesce((SELECT s.largest_micro_usd FROM shares s WHERE s.ledger = p_ledger AND s.cap = p_stated.cap),
-            v_cap.limit_micro_usd, 0) - coalesce(sum(l.charged), 0) INTO v_most
-        FROM leases l WHERE l.ledger = p_ledger AND l.cap = p_stated.cap AND l.id <> p_stated.lease
-            AND l.since < p_stated.until AND l.until > p_stated.since;
+    SELECT coalesce((SELECT s.largest_micro_usd FROM share_of(p_ledger, p_stated.cap) AS s), v_cap.limit_micro_usd, 0)
+            - coalesce(sum(l.charged), 0) INTO v_most
+        FROM leases l WHERE l.ledger IN (SELECT family_of(p_ledger)) AND l.cap = p_stated.cap
+            AND l.id <> p_stated.lease AND l.since < p_stated.until AND l.until > p_stated.since;
     IF v_row.id IS NOT NULL THEN
         IF p_stated.give_back_number <= v_row.give_back_number THEN
             v_given_back := v_row.given_back;
@@ -786,7 +800,7 @@ BEGIN
             'largest_micro_usd', s.largest_micro_usd, 'ahead_windows', coalesce(s.ahead_windows, 0),
             'ahead_micro_usd', coalesce(s.ahead_micro_usd, 0)) ORDER BY c.name), '[]')
             FROM caps c CROSS JOIN LATERAL window_of(c.period, c.zone, v_now, 0) AS w
-                LEFT JOIN shares s ON s.cap = c.name AND s.ledger = p_ledger),
+                LEFT JOIN LATERAL share_of(p_ledger, c.name) AS s ON true),
         'leases', (SELECT coalesce(json_agg(json_build_object('lease', l.id, 'cap', l.cap,
             'since_ms', unix_ms(l.since), 'until_ms', unix_ms(l.until),
             'begins_in_ms', greatest(ceil(extract(epoch FROM l.since - v_now) * 1000), 0)::bigint,
@@ -800,7 +814,7 @@ $$;
 
 -- Asks for more of a cap: of the window of now, or of one of those after it. The same request is answered as before.
 -- verdict: 'granted'; 'empty': nothing is left (may_return: others, who were heard in the last five minutes, have an
--- open part); 'no_cap'; 'paused'; 'share': this ledger has what it may have; 'elsewhere': `hold` comes first, for
+-- open part); 'no_cap'; 'paused'; 'share': this ledger, with its copies, has what it may have; 'elsewhere': `hold` comes first, for
 -- this run of the database, this machine and this start of it.
 CREATE OR REPLACE FUNCTION lease(p_ledger uuid, p_secret bytea, p_machine text, p_cap text, p_request uuid,
     p_want bigint, p_least bigint, p_ahead integer,
@@ -835,7 +849,7 @@ BEGIN
         verdict := 'elsewhere';
         RETURN;
     END IF;
-    SELECT * INTO v_share FROM shares s WHERE s.ledger = p_ledger AND s.cap = p_cap;
+    SELECT * INTO v_share FROM share_of(p_ledger, p_cap);
     IF p_ahead > coalesce(v_share.ahead_windows, 0) THEN
         verdict := 'share';
         RETURN;
@@ -846,8 +860,8 @@ BEGIN
     SELECT * INTO v_row FROM leases l WHERE l.ledger = p_ledger AND l.cap = p_cap AND l.since = v_window.since
         AND l.until = v_window.until AND l.replaced IS NULL FOR UPDATE;
     -- By time, not by window: the cap may have had others today, by another period or zone.
-    SELECT coalesce(sum(l.charged), 0) AS charged, coalesce(sum(l.charged) FILTER (WHERE l.ledger = p_ledger), 0) AS own,
-            count(*) AS leases INTO v_sums
+    SELECT coalesce(sum(l.charged), 0) AS charged, coalesce(sum(l.charged)
+            FILTER (WHERE l.ledger IN (SELECT family_of(p_ledger))), 0) AS own, count(*) AS leases INTO v_sums
         FROM leases l WHERE l.cap = p_cap AND l.since < v_window.until AND l.until > v_window.since;
     v_left := v_cap.limit_micro_usd - v_sums.charged;
     IF v_row.last_request = p_request THEN
@@ -963,12 +977,20 @@ BEGIN
 END
 $$;
 
--- Refuses all later calls of a ledger; its lines stay counted. False: there is none of this id.
-CREATE OR REPLACE FUNCTION revoke_ledger(p_ledger uuid) RETURNS boolean
+-- Refuses all later calls of a ledger, and of all that came of it by copies; their lines stay counted. False: there is
+-- none of this id.
+CREATE OR REPLACE FUNCTION revoke_ledger(p_ledger uuid, p_copies boolean DEFAULT false) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
 BEGIN
-    UPDATE ledgers SET revoked = coalesce(revoked, clock_timestamp()) WHERE id = p_ledger;
-    RETURN FOUND;
+    -- A copy that was taking a name is there at the next look.
+    LOOP
+        UPDATE ledgers SET revoked = clock_timestamp() WHERE revoked IS NULL AND id IN (
+            WITH RECURSIVE named (id) AS (
+                SELECT p_ledger UNION SELECT g.id FROM ledgers g JOIN named n ON g.copy_of = n.id WHERE p_copies
+            ) SELECT n.id FROM named n);
+        EXIT WHEN NOT FOUND;
+    END LOOP;
+    RETURN EXISTS (SELECT FROM ledgers WHERE id = p_ledger);
 END
 $$;
 

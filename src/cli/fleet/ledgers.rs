@@ -48,6 +48,9 @@ pub struct RevokeArgs {
     /// The ledger, as `bursar fleet status` shows it, or its end where no other has it
     #[arg(value_name = "LEDGER")]
     ledger: String,
+    /// Also all that came of it by copies
+    #[arg(long)]
+    copies: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -162,7 +165,7 @@ pub fn revoke(args: &RevokeArgs) -> Result<(), CliError> {
                 meant(&ledgers, &args.ledger)?.ledger
             }
         };
-        if !operator.revoke(ledger).await.map_err(failed)? {
+        if !operator.revoke(ledger, args.copies).await.map_err(failed)? {
             return Err(unknown(&args.ledger));
         }
         let copies = operator.ledgers().await.unwrap_or_default();
@@ -179,12 +182,13 @@ pub fn revoke(args: &RevokeArgs) -> Result<(), CliError> {
         "the ledger {ledger} is shut out: nothing more is taken of it, and what it shipped stays counted. Its machine \
          still has the organization's key and a login of the database: replace both if it was stolen",
     ))?;
-    for copy in copies {
-        say(format_args!(
-            "a copy of it is still in the fleet: `bursar fleet revoke {copy}`"
-        ))?;
+    match &*copies {
+        [] => Ok(()),
+        copies => say(format_args!(
+            "copies of it are still in the fleet; `bursar fleet revoke {ledger} --copies` shuts all of them out: {}",
+            copies.join(", ")
+        )),
     }
-    Ok(())
 }
 
 /// The ledgers that came of a ledger by copies of it, and were not shut out.

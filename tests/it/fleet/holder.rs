@@ -123,6 +123,25 @@ impl Holder {
         assert!(taken.starts_with("All"), "{taken}");
     }
 
+    /// A copy of it that took a name of its own, before any line, and was heard.
+    pub async fn forked(&self, postgres: &Postgres) -> Self {
+        let nothing = self.hello().await.chain;
+        let mut copy = self.copied(postgres).await;
+        copy.identity = copy.identity.becoming(0).expect("a name");
+        let fork = copy.fleet.fork(&copy.identity, &nothing);
+        fork.await.expect("a name of its own");
+        copy.identity = copy.identity.become_it().expect("a name");
+        copy.hello().await;
+        copy.hold(&[]).await;
+        copy
+    }
+
+    /// In hexadecimal digits.
+    pub fn secret(&self) -> String {
+        let secret = self.identity.secret();
+        secret.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// A copy of it on the same machine.
     pub async fn copied(&self, postgres: &Postgres) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! Leases of shared caps in a real PostgreSQL: no more is leased than the cap, whatever is asked, repeated, given back or copied.
 
-use bursar::caps::leases::{GiveBackAnswer, LeaseAnswer, LeaseTotals};
+use bursar::caps::leases::{GiveBackAnswer, Lease, LeaseAnswer, LeaseTotals};
 use bursar::fleet::FleetError;
 use tokio::task::JoinSet;
 
@@ -265,6 +265,47 @@ async fn a_ledger_leases_no_more_than_its_share_and_ahead_only_what_it_may() {
     );
 }
 
+/// Names for copies cost nothing: one that has a ledger's secret makes them.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_ledger_and_all_its_copies_have_one_share_together() {
+    let postgres = capped(1_000);
+    let one = Holder::new(&postgres, 1).await;
+    let before = one.forked(&postgres).await;
+    share(&postgres, &one, "300", 1, 120);
+    let copy_of_copy = before.forked(&postgres).await;
+    assert_eq!(granted(one.wants(100).await).amount, usd(100));
+    assert_eq!(granted(before.wants(1_000).await).amount, usd(200));
+    let refused = LeaseAnswer::Share { limit: usd(1_000) };
+    for holder in [&one, &before, &copy_of_copy] {
+        assert_eq!(holder.wants(10).await, refused);
+    }
+    // Ahead, too, and as a restored database has it stated.
+    let ahead = granted(copy_of_copy.ask(&wish(1_000, 10, 1)).await);
+    assert_eq!(ahead.amount, usd(120));
+    assert_eq!(one.ask(&wish(10, 10, 1)).await, refused);
+    let lease = one.leases().await.remove(0);
+    let made_up = Lease {
+        lease: copy_of_copy.identity.ledger,
+        ..lease
+    };
+    copy_of_copy.hold(&[made_up]).await;
+    assert_eq!(charged(&postgres), 300);
+
+    // Whoever shuts one out may shut out what came of it.
+    let revoke = format!(
+        "SELECT bursar_fleet.revoke_ledger('{}', true)",
+        before.identity.ledger
+    );
+    let done = postgres.try_sql("operator", DATABASE, &revoke);
+    assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "t");
+    let left = "SELECT ledger FROM bursar_fleet.fleet WHERE revoked IS NULL";
+    assert_eq!(
+        postgres.sql(DATABASE, left),
+        one.identity.ledger.to_string()
+    );
+}
+
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]
 async fn a_revoked_ledger_gets_nothing_and_its_lease_stays_counted() {
@@ -331,12 +372,7 @@ async fn a_lease_is_of_the_machine_that_presented_it_last() {
 async fn a_caller_with_a_snapshot_of_its_own_is_refused() {
     let postgres = capped(1_000);
     let holder = Holder::new(&postgres, 1).await;
-    let secret: String = holder
-        .identity
-        .secret()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let secret = holder.secret();
     for level in ["REPEATABLE READ", "SERIALIZABLE"] {
         let call = format!(
             "BEGIN ISOLATION LEVEL {level}; SELECT bursar_fleet.lease('{}', '\\x{secret}', '{}', 'team', \

@@ -371,12 +371,7 @@ async fn what_states_no_lease_is_refused_whole() {
     let postgres = capped(1_000);
     let holder = Holder::new(&postgres, 1).await;
     let lease = granted(holder.wants(50).await).lease.lease;
-    let secret: String = holder
-        .identity
-        .secret()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let secret = holder.secret();
     let Window { since_ms, until_ms } = lease.window;
     let stated = |granted: &str, given_back: &str, number: &str| {
         format!(
