@@ -421,6 +421,8 @@ DECLARE
     v_now timestamptz := clock_timestamp();
     v_row leases;
     v_cap caps;
+    v_share shares;
+    v_ahead integer;
     v_given_back bigint := p_stated.given_back;
     v_most numeric;
     v_net bigint;
@@ -430,10 +432,16 @@ BEGIN
         RAISE EXCEPTION 'the lease % is of another cap or window', p_stated.lease USING ERRCODE = 'BF009';
     END IF;
     SELECT * INTO v_cap FROM caps c WHERE c.name = p_stated.cap;
-    SELECT coalesce((SELECT s.largest_micro_usd FROM share_of(p_ledger, p_stated.cap) AS s), v_cap.limit_micro_usd, 0)
-            - coalesce(sum(l.charged), 0) INTO v_most
-        FROM leases l WHERE l.ledger IN (SELECT family_of(p_ledger)) AND l.cap = p_stated.cap
-            AND l.id <> p_stated.lease AND l.since < p_stated.until AND l.until > p_stated.since;
+    SELECT * INTO v_share FROM share_of(p_ledger, p_stated.cap);
+    v_ahead := (SELECT ahead FROM generate_series(0, 7) AS ahead, window_of(v_cap.period, v_cap.zone, v_now, ahead) AS w
+        WHERE (w.since, w.until) = (p_stated.since, p_stated.until));
+    v_most := coalesce(v_share.largest_micro_usd, v_cap.limit_micro_usd, 0);
+    IF p_stated.since > v_now THEN
+        v_most := CASE WHEN v_ahead <= v_share.ahead_windows THEN least(v_most, v_share.ahead_micro_usd) ELSE 0 END;
+    END IF;
+    v_most := v_most - coalesce((SELECT sum(l.charged) FROM leases l WHERE l.ledger IN (SELECT family_of(p_ledger))
+        AND l.cap = p_stated.cap AND l.id <> p_stated.lease
+        AND l.since < p_stated.until AND l.until > p_stated.since), 0);
     IF v_row.id IS NOT NULL THEN
         IF p_stated.give_back_number <= v_row.give_back_number THEN
             v_given_back := v_row.given_back;
@@ -444,9 +452,7 @@ BEGIN
             give_back_number = greatest(l.give_back_number, p_stated.give_back_number),
             put_back = l.put_back + greatest(v_given_back + v_net - l.granted, 0)
             WHERE l.id = p_stated.lease;
-    ELSIF EXISTS (SELECT FROM generate_series(0, 7) AS ahead,
-        window_of(v_cap.period, v_cap.zone, v_now, ahead) AS w
-        WHERE (w.since, w.until) = (p_stated.since, p_stated.until)) THEN
+    ELSIF v_ahead IS NOT NULL THEN
         v_net := least(p_stated.granted - p_stated.given_back, v_most);
         IF v_net > 0 THEN
             UPDATE leases l SET replaced = v_now WHERE l.ledger = p_ledger AND l.cap = p_stated.cap

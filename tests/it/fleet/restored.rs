@@ -8,7 +8,7 @@ use bursar::caps::leases::{Lease, LeaseAnswer, LeaseTotals};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::holder::{Holder, capped, charged, granted, share, usd};
+use super::holder::{Holder, capped, charged, granted, share, usd, wish};
 use super::{DATABASE, connect};
 use crate::support::postgres::Postgres;
 
@@ -313,6 +313,51 @@ async fn leases_that_are_made_up_get_a_ledger_no_more_than_its_share() {
     postgres.sql(DATABASE, &revoke);
     assert!(!other.hold(&[]).await.is_paused);
     assert_eq!(granted(other.wants(900).await).amount, usd(600));
+}
+
+/// A window of the cap that begins later, as its holder states it.
+fn later(postgres: &Postgres, windows: u32) -> Window {
+    let sql = format!(
+        "SELECT bursar_fleet.unix_ms(since), bursar_fleet.unix_ms(until)
+            FROM bursar_fleet.window_of('day', 'Europe/Berlin', now(), {windows})"
+    );
+    let answer = postgres.sql(DATABASE, &sql);
+    let (since, until) = answer.split_once('|').expect("two columns");
+    Window {
+        since_ms: since.parse().expect("a time"),
+        until_ms: until.parse().expect("a time"),
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn leases_ahead_that_are_made_up_get_a_ledger_no_more_than_it_may_lease_ahead() {
+    let postgres = capped(1_000);
+    let without = Holder::new(&postgres, 1).await;
+    let with = Holder::new(&postgres, 2).await;
+    share(&postgres, &with, "300", 2, 120);
+    let like = granted(without.wants(10).await).lease.lease;
+    let known = granted(with.ask(&wish(50, 10, 2)).await).lease.lease;
+    let made_up: Vec<Lease> = (1..=7)
+        .map(|windows| Lease {
+            window: later(&postgres, windows),
+            ..forged(&like, u128::from(windows), 500)
+        })
+        .collect();
+    without.hold(&made_up).await;
+    let mut stated = made_up;
+    stated.push(Lease {
+        lease: known.lease,
+        window: known.window,
+        ..forged(&like, 0, 500)
+    });
+    with.hold(&stated).await;
+    let ahead = "SELECT ledger, sum(charged) FROM bursar_fleet.leases WHERE since > now() GROUP BY ledger, since";
+    let ledger = with.identity.ledger;
+    assert_eq!(
+        postgres.sql(DATABASE, ahead),
+        format!("{ledger}|120\n{ledger}|120")
+    );
 }
 
 /// A name that the database knows would get, by another cap's share or by a window in which the ledger has nothing yet,

@@ -193,7 +193,14 @@ impl Database {
                 && row.overlaps(stated.window)
         });
         let others: u64 = others.map(|(_, row)| row.charged()).sum();
-        let most = terms.largest.unwrap_or(terms.limit).saturating_sub(others);
+        let ahead = (0..8).find(|ahead| self.window(&stated.cap, now_ms, *ahead) == stated.window);
+        let largest = terms.largest.unwrap_or(terms.limit);
+        let most = match ahead {
+            _ if stated.window.since_ms <= now_ms => largest,
+            Some(ahead) if ahead <= terms.ahead_windows => largest.min(terms.ahead),
+            _ => 0,
+        };
+        let most = most.saturating_sub(others);
         if let Some(row) = self.leases.get_mut(&stated.lease) {
             if stated.totals.give_back_number <= row.number {
                 given_back = row.given_back;
@@ -205,10 +212,8 @@ impl Database {
             row.number = row.number.max(stated.totals.give_back_number);
             return;
         }
-        let windows = (0..8).map(|ahead| self.window(&stated.cap, now_ms, ahead));
-        let windows: Vec<Window> = windows.collect();
         let net = (granted - given_back).min(most);
-        if net > 0 && windows.contains(&stated.window) {
+        if net > 0 && ahead.is_some() {
             for row in self.leases.values_mut() {
                 row.replaced |=
                     row.ledger == ledger && row.cap == stated.cap && row.window == stated.window;
