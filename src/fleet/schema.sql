@@ -11,8 +11,9 @@
 -- that a bursar decides: amounts are summed as the lines state them. Of a shared cap no more is leased than its limit,
 -- also to callers that come at once.
 --
--- Locks are taken in one order: a ledger's row, a cap's, leases (by id), `about`. No call needs what another connection
--- has of a session, so a pooler may give each transaction another one.
+-- Locks are taken in one order: a ledger's row, a cap's, leases (by id), `about`. A call waits 5 s for one, for a server's
+-- process that waits does not notice that its caller is gone. No call needs what another connection has of a session, so
+-- a pooler may give each transaction another one.
 
 BEGIN;
 -- What is there already is worth no word.
@@ -266,11 +267,14 @@ BEGIN
     -- Two ledgers may be the month's first.
     PERFORM pg_advisory_xact_lock(4702394921427289929);
     IF to_regclass('bursar_fleet.' || name) IS NULL THEN
-        EXECUTE format('CREATE TABLE %I PARTITION OF lines FOR VALUES FROM (%L) TO (%L)', name,
-            month::timestamp AT TIME ZONE 'UTC', (month + interval '1 month')::timestamp AT TIME ZONE 'UTC');
+        -- Attached, for that waits for no reader; a table that is made as a partition waits for all of them, and whoever
+        -- ships behind it.
+        EXECUTE format('CREATE TABLE %I (LIKE lines INCLUDING DEFAULTS)', name);
         EXECUTE format('CREATE UNIQUE INDEX ON %I (ledger, last_seq)', name);
         EXECUTE format('CREATE INDEX ON %I USING brin (received)', name);
         EXECUTE format('CREATE INDEX ON %I (ledger) WHERE kind = %L', name, 'lost');
+        EXECUTE format('ALTER TABLE lines ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', name,
+            month::timestamp AT TIME ZONE 'UTC', (month + interval '1 month')::timestamp AT TIME ZONE 'UTC');
     END IF;
 END
 $$;
@@ -470,7 +474,7 @@ $$;
 -- Lets a new ledger in. Repeated by the same ledger with the same code it changes nothing.
 CREATE OR REPLACE FUNCTION enrol(p_code text, p_ledger uuid, p_secret bytea, p_host_label text, p_bursar text)
 RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE
     invite invites;
 BEGIN
@@ -518,7 +522,7 @@ CREATE OR REPLACE FUNCTION hello(p_ledger uuid, p_secret bytea, p_host_label tex
     p_journal_seq bigint, p_wall_ms bigint,
     OUT version integer, OUT mark_seq bigint, OUT mark_chain bytea, OUT clock_ahead_ms bigint, OUT freezes text,
     OUT is_revoked boolean)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE
     known ledgers;
 BEGIN
@@ -546,7 +550,7 @@ $$;
 
 -- The last line at or before a number, and the running hash behind it. NULL: there is none.
 CREATE OR REPLACE FUNCTION chain_at(p_ledger uuid, p_secret bytea, p_seq bigint, OUT seq bigint, OUT chain bytea)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
 BEGIN
     PERFORM caller(p_ledger, p_secret);
     SELECT l.seq, l.chain INTO chain_at.seq, chain_at.chain FROM line_at(p_ledger, p_seq) AS l;
@@ -560,7 +564,7 @@ $$;
 CREATE OR REPLACE FUNCTION ship(p_ledger uuid, p_secret bytea, p_after_seq bigint, p_after_chain bytea,
     p_seqs bigint[], p_last_seqs bigint[], p_lines text[], p_sha256s bytea[], p_journal_seq bigint,
     OUT verdict text, OUT mark_seq bigint, OUT mark_chain bytea)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE
     known ledgers := caller(p_ledger, p_secret);
     v_at timestamptz := clock_timestamp();
@@ -681,7 +685,7 @@ $$;
 -- stays that one's. Repeated it changes nothing. A thousand a day may come of one that was let in.
 CREATE OR REPLACE FUNCTION fork(p_ledger uuid, p_secret bytea, p_seq bigint, p_chain bytea,
     p_new_ledger uuid, p_new_secret bytea) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE
     known ledgers := caller(p_ledger, p_secret);
 BEGIN
@@ -731,7 +735,7 @@ $$;
 
 -- The ledger stops shipping for good. What it shipped stays counted.
 CREATE OR REPLACE FUNCTION leave(p_ledger uuid, p_secret bytea) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
 BEGIN
     PERFORM caller(p_ledger, p_secret);
     UPDATE ledgers SET gone = clock_timestamp() WHERE id = p_ledger;
@@ -1190,7 +1194,7 @@ CREATE OR REPLACE VIEW largest_shares AS
 -- month in `lines`. A ledger that was copied before such a month's end is compared by batches there: at most one
 -- of them counts twice.
 CREATE OR REPLACE FUNCTION detach_month(p_month date) RETURNS bigint
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE
     v_month date := date_trunc('month', p_month::timestamp)::date;
     v_since timestamptz := v_month::timestamp AT TIME ZONE 'UTC';

@@ -10,6 +10,7 @@ mod holder;
 mod leases;
 mod likeness;
 mod load;
+mod locks;
 mod months;
 mod pooled;
 mod restored;

@@ -1,0 +1,68 @@
+//! What others hold open in the database: nobody that ships, leases or freezes waits for it long.
+
+use tokio_postgres::{Client, NoTls};
+
+use super::{DATABASE, buy, connect, fleet, joined, pricing, ship, summed};
+use crate::support::Bursar;
+use crate::support::postgres::Postgres;
+
+/// A person's transaction that has done this and stays open, until it is dropped.
+async fn open(postgres: &Postgres, statements: &str) -> Client {
+    let url = postgres.url("admin", DATABASE);
+    let (client, connection) = tokio_postgres::connect(&url, NoTls)
+        .await
+        .expect("the database");
+    tokio::spawn(connection);
+    client.batch_execute("BEGIN").await.expect("it begins");
+    client.batch_execute(statements).await.expect("it is done");
+    client
+}
+
+/// Such as a dump over midnight.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn the_first_line_of_a_month_does_not_wait_for_whoever_reads() {
+    let postgres = fleet();
+    let origin = pricing(5).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    buy(&bursar, "the month's first").await;
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
+    let months = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'bursar_fleet.lines'::regclass";
+    assert_eq!(postgres.sql(DATABASE, months), "0");
+    let reader = open(&postgres, "SELECT * FROM bursar_fleet.changes").await;
+
+    assert_eq!(ship(&database, &mut shipping).await.lines, 2);
+
+    assert_eq!(postgres.sql(DATABASE, months), "1");
+    assert_eq!(summed(&postgres), (1, 5), "and others read on");
+    drop(reader);
+}
+
+/// Its caller gave up long ago; a process of the server that went on waiting would keep what it has locked.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_call_that_is_kept_waiting_ends_by_itself() {
+    let postgres = fleet();
+    let database = connect(&postgres).await;
+    let folder = tempfile::tempdir().expect("a directory");
+    let mut shipping = joined(&database, &super::state_in(&folder), 1).await;
+    let other = open(&postgres, "SELECT FROM bursar_fleet.ledgers FOR UPDATE").await;
+    let trouble = shipping.visit(&database, 0).await.expect_err("it waited");
+    assert!(trouble.to_string().contains("lock timeout"), "{trouble}");
+    drop(other);
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_month_is_not_detached_while_somebody_reads_and_nobody_waits_for_that() {
+    let postgres = fleet();
+    postgres.sql(DATABASE, "SELECT bursar_fleet.month_partition('2025-01-01')");
+    let reader = open(&postgres, "SELECT * FROM bursar_fleet.changes").await;
+    let detach = "SELECT bursar_fleet.detach_month('2025-01-01')";
+    let tried = postgres.try_sql("operator", DATABASE, detach);
+    let why = String::from_utf8_lossy(&tried.stderr).into_owned();
+    assert!(why.contains("lock timeout"), "{why}");
+    reader.batch_execute("COMMIT").await.expect("it ends");
+    assert_eq!(postgres.sql(DATABASE, detach), "0");
+}
