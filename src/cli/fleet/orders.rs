@@ -3,11 +3,18 @@
 //! Promise: with exit code 0 the order is in the database; each machine obeys it with its next hello, some half
 //! a minute later where it reaches the database, and keeps to it until the database says otherwise.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use super::address::{FleetArgs, failed};
 use crate::cli::error::CliError;
 use crate::cli::freeze::{name, scope};
 use crate::cli::output::{remark, say, say_document};
 use crate::cli::runtime::block_on;
+
+/// Longest look for an app of this name.
+const LOOK_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
 pub struct OrderArgs {
@@ -35,14 +42,16 @@ pub fn freeze(args: &OrderArgs) -> Result<(), CliError> {
     let app = scope(args.app.as_deref());
     let changed = block_on(async {
         let operator = args.fleet.operator().await?;
+        let changed = operator.freeze(app).await.map_err(failed)?;
+        // Among all lines of all machines: not worth a wait, nor an error.
         if let Some(app) = app
-            && !operator.knows_app(app).await.map_err(failed)?
+            && let Ok(Ok(false)) = timeout(LOOK_MAX, operator.knows_app(app)).await
         {
             remark(format_args!(
                 "bursar: no machine has spent as an app {app:?} so far; if that is a slip: `bursar fleet thaw {app}`"
             ));
         }
-        operator.freeze(app).await.map_err(failed)
+        Ok(changed)
     })?;
     let whose = whose(app);
     let text = match changed {

@@ -2,6 +2,7 @@
 
 use tokio_postgres::{Client, NoTls};
 
+use super::commands::Person;
 use super::{DATABASE, buy, connect, fleet, joined, pricing, ship, summed};
 use crate::support::Bursar;
 use crate::support::postgres::Postgres;
@@ -65,4 +66,20 @@ async fn a_month_is_not_detached_while_somebody_reads_and_nobody_waits_for_that(
     assert!(why.contains("lock timeout"), "{why}");
     reader.batch_execute("COMMIT").await.expect("it ends");
     assert_eq!(postgres.sql(DATABASE, detach), "0");
+}
+
+/// It asks whether an app of this name ever spent, which takes as long as there are lines; the money stops before.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_freeze_of_an_app_waits_for_no_line() {
+    let postgres = fleet();
+    let operator = Person::new(&postgres, "operator");
+    let other = open(&postgres, "LOCK TABLE bursar_fleet.lines").await;
+    let order = operator.document(&["fleet", "freeze", "an-app"]).await;
+    assert_eq!(order["changed"], true, "{order}");
+    let orders = "SELECT app FROM bursar_fleet.orders";
+    assert_eq!(postgres.sql(DATABASE, orders), "an-app");
+    drop(other);
+    let done = operator.gives(&["fleet", "freeze", "an-app"]).await;
+    assert!(done.err.contains("no machine has spent"), "{}", done.err);
 }
