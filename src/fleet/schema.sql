@@ -42,6 +42,16 @@ DO $lock$ BEGIN PERFORM pg_advisory_xact_lock(4702394921427289928); END $lock$;
 SET LOCAL ROLE bursar_fleet_owner;
 SET LOCAL search_path = bursar_fleet, pg_temp;
 
+-- First of all, as every call of a bursar has it first: a call that had it and waits for `about` would meet this file,
+-- which has that and waits for it.
+DO $first$
+BEGIN
+    IF to_regclass('bursar_fleet.ledgers') IS NOT NULL THEN
+        LOCK TABLE ledgers;
+    END IF;
+END
+$first$;
+
 CREATE TABLE IF NOT EXISTS about (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     version integer NOT NULL,

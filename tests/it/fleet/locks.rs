@@ -4,18 +4,22 @@ use tokio_postgres::{Client, NoTls};
 
 use super::commands::Person;
 use super::{DATABASE, buy, connect, fleet, joined, pricing, ship, summed};
-use crate::support::Bursar;
 use crate::support::postgres::Postgres;
+use crate::support::{Bursar, eventually};
 
 /// A person's transaction that has done this and stays open, until it is dropped.
 async fn open(postgres: &Postgres, statements: &str) -> Client {
-    let url = postgres.url("admin", DATABASE);
-    let (client, connection) = tokio_postgres::connect(&url, NoTls)
-        .await
-        .expect("the database");
-    tokio::spawn(connection);
+    let client = administrator(postgres).await;
     client.batch_execute("BEGIN").await.expect("it begins");
     client.batch_execute(statements).await.expect("it is done");
+    client
+}
+
+async fn administrator(postgres: &Postgres) -> Client {
+    let url = postgres.url("admin", DATABASE);
+    let connected = tokio_postgres::connect(&url, NoTls).await;
+    let (client, connection) = connected.expect("the database");
+    tokio::spawn(connection);
     client
 }
 
@@ -29,7 +33,8 @@ async fn the_first_line_of_a_month_does_not_wait_for_whoever_reads() {
     buy(&bursar, "the month's first").await;
     let database = connect(&postgres).await;
     let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
-    let months = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'bursar_fleet.lines'::regclass";
+    let months =
+        "SELECT count(*) FROM pg_inherits WHERE inhparent = 'bursar_fleet.lines'::regclass";
     assert_eq!(postgres.sql(DATABASE, months), "0");
     let reader = open(&postgres, "SELECT * FROM bursar_fleet.changes").await;
 
@@ -58,7 +63,10 @@ async fn a_call_that_is_kept_waiting_ends_by_itself() {
 #[ignore = "needs PostgreSQL: make test-all"]
 async fn a_month_is_not_detached_while_somebody_reads_and_nobody_waits_for_that() {
     let postgres = fleet();
-    postgres.sql(DATABASE, "SELECT bursar_fleet.month_partition('2025-01-01')");
+    postgres.sql(
+        DATABASE,
+        "SELECT bursar_fleet.month_partition('2025-01-01')",
+    );
     let reader = open(&postgres, "SELECT * FROM bursar_fleet.changes").await;
     let detach = "SELECT bursar_fleet.detach_month('2025-01-01')";
     let tried = postgres.try_sql("operator", DATABASE, detach);
@@ -82,4 +90,29 @@ async fn a_freeze_of_an_app_waits_for_no_line() {
     drop(other);
     let done = operator.gives(&["fleet", "freeze", "an-app"]).await;
     assert!(done.err.contains("no machine has spent"), "{}", done.err);
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn the_schema_is_set_up_again_while_bursars_call() {
+    let postgres = fleet();
+    let database = connect(&postgres).await;
+    let folder = tempfile::tempdir().expect("a directory");
+    joined(&database, &super::state_in(&folder), 1).await;
+    // As a hello begins.
+    let caller = open(&postgres, "SELECT FROM bursar_fleet.ledgers FOR UPDATE").await;
+    let administrator = administrator(&postgres).await;
+    let upgrade = tokio::spawn(async move {
+        let schema = bursar::fleet::schema::SQL;
+        administrator.batch_execute(schema).await
+    });
+    let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+    eventually("it to wait for the call", || async {
+        (postgres.sql(DATABASE, waiting) == "1").then_some(())
+    })
+    .await;
+    // And as it goes on.
+    let rest = "SELECT version FROM bursar_fleet.about; COMMIT";
+    caller.batch_execute(rest).await.expect("it is answered");
+    upgrade.await.expect("it ends").expect("it is set up");
 }
