@@ -346,10 +346,10 @@ END
 $$;
 
 -- Which run of which database this is. A restored database is another one, or was started since, or is another
--- server's: what was heard of a machine before has to be heard again.
+-- server's, or has its tables in other files: what was heard of a machine before has to be heard again.
 CREATE OR REPLACE FUNCTION incarnation() RETURNS text
 LANGUAGE sql STABLE SET search_path = bursar_fleet, pg_temp AS $$
-    SELECT oid || ' ' || extract(epoch FROM pg_postmaster_start_time())
+    SELECT oid || ' ' || extract(epoch FROM pg_postmaster_start_time()) || ' ' || pg_relation_filenode('ledgers')
     FROM pg_database WHERE datname = current_database()
 $$;
 

@@ -69,6 +69,32 @@ async fn leases_are_put_back_and_nothing_is_granted_until_every_holder_was_heard
     assert_eq!(granted(two.wants(900).await).amount, usd(75));
 }
 
+/// Neither the database's name for itself nor the server's start says so. The backup is a week old, and nobody but those
+/// that have come since was heard in the last day.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn contents_restored_into_the_same_database_wait_for_every_holder_too() {
+    let postgres = capped(1_000);
+    let mut one = Holder::new(&postgres, 1).await;
+    let mut two = Holder::new(&postgres, 2).await;
+    let aged = "UPDATE bursar_fleet.ledgers SET heard = heard - interval '7 days'";
+    postgres.sql(DATABASE, aged);
+    let backup = postgres.backup(DATABASE);
+    let of_one = granted(one.wants(300).await).lease.lease;
+    let of_two = granted(two.wants(200).await).lease.lease;
+    postgres.restore_inside(DATABASE, &backup);
+    one.fleet = connect(&postgres).await;
+    two.fleet = connect(&postgres).await;
+
+    one.hello().await;
+    assert_eq!(one.wants(10).await, LeaseAnswer::Elsewhere);
+    assert!(one.hold(&[of_one]).await.is_paused);
+    assert_eq!(pause(&postgres), "host-1|1");
+    two.hello().await;
+    assert!(!two.hold(&[of_two]).await.is_paused);
+    assert_eq!(charged(&postgres), 500);
+}
+
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]
 async fn resume_ends_the_pause_and_who_comes_later_is_put_back_above_the_cap() {

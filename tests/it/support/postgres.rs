@@ -134,6 +134,12 @@ impl Postgres {
         self.restore_new(database, backup, &[]);
     }
 
+    /// Puts what a backup has in place of what is in a database, which stays the same one of the same server.
+    pub fn restore_inside(&self, database: &str, backup: &Path) {
+        let arguments = ["--exit-on-error", "--clean", "--if-exists", "-d", database];
+        self.client("pg_restore", &arguments, &[], backup);
+    }
+
     /// Puts what a backup has in a new database.
     pub fn restore_new(&self, database: &str, backup: &Path, more: &[&str]) {
         self.sql("postgres", &format!("CREATE DATABASE {database}"));
