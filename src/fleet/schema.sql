@@ -156,15 +156,17 @@ CREATE TABLE IF NOT EXISTS caps (
 );
 
 -- What one ledger may have of a cap: the most of a window (NULL: all of it), and how many windows behind that of now it
--- may lease ahead, and the most of each of these. Its copies have it with it (`share_of`).
+-- may lease ahead, and the most of each of these. Its copies have it with it (`share_of`). One of a cap that was removed
+-- stays, for the cap may come again under its name.
 CREATE TABLE IF NOT EXISTS shares (
     ledger uuid NOT NULL REFERENCES ledgers,
-    cap text NOT NULL REFERENCES caps ON DELETE CASCADE,
+    cap text NOT NULL,
     largest_micro_usd bigint CHECK (largest_micro_usd BETWEEN 0 AND 1000000000000000),
     ahead_windows integer NOT NULL CHECK (ahead_windows BETWEEN 0 AND 7),
     ahead_micro_usd bigint NOT NULL CHECK (ahead_micro_usd BETWEEN 0 AND 1000000000000000),
     PRIMARY KEY (ledger, cap)
 );
+ALTER TABLE shares DROP CONSTRAINT IF EXISTS shares_cap_fkey;
 
 -- What one ledger may spend of a cap's window, in micro-dollars: it grows by grants and shrinks by what is given back.
 -- The id is never made twice, not by a restored database either. A cap that was removed leaves its leases.
@@ -1195,7 +1197,7 @@ CREATE OR REPLACE VIEW over AS
 
 CREATE OR REPLACE VIEW largest_shares AS
     SELECT s.cap, g.host_label AS host, s.ledger, s.largest_micro_usd, s.ahead_windows, s.ahead_micro_usd
-    FROM shares s JOIN ledgers g ON g.id = s.ledger;
+    FROM shares s JOIN ledgers g ON g.id = s.ledger JOIN caps c ON c.name = s.cap;
 
 -- ----------------------------------------------------------------------------------------------- old months
 

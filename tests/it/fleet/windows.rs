@@ -2,7 +2,7 @@
 
 use bursar::caps::leases::LeaseAnswer;
 
-use super::holder::{Holder, capped, charged, granted, usd};
+use super::holder::{Holder, cap, capped, charged, granted, share, usd};
 use super::{DATABASE, fleet};
 
 #[test]
@@ -113,4 +113,16 @@ async fn a_cap_that_is_changed_or_removed_still_counts_what_was_leased() {
             "{order}"
         );
     }
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_share_is_the_ledgers_again_when_its_cap_was_removed_and_set_anew() {
+    let postgres = capped(1_000);
+    let holder = Holder::new(&postgres, 1).await;
+    share(&postgres, &holder, "300", 0, 0);
+    let remove = "SELECT bursar_fleet.order_cap('team', NULL, NULL, NULL)";
+    assert_eq!(postgres.sql(DATABASE, remove), "removed");
+    cap(&postgres, 1_000);
+    assert_eq!(granted(holder.wants(900).await).amount, usd(300));
 }
