@@ -40,6 +40,8 @@ pub struct Standing {
     pub orders: FleetOrders,
     /// Nothing is taken of it any more.
     pub is_revoked: bool,
+    /// The database was restored, and grants nothing before this ledger has presented its leases.
+    pub is_awaited: bool,
 }
 
 /// What a login may do.
@@ -133,7 +135,8 @@ impl Fleet {
         );
         let row = self
             .one(
-                "SELECT version, mark_seq, mark_chain, clock_ahead_ms, freezes, is_revoked FROM bursar_fleet.hello($1, $2, $3, $4, $5, $6)",
+                "SELECT version, mark_seq, mark_chain, clock_ahead_ms, freezes, is_revoked, is_awaited \
+                 FROM bursar_fleet.hello($1, $2, $3, $4, $5, $6)",
                 &[
                     (&caller.ledger, Type::UUID),
                     (&caller.secret(), Type::BYTEA),
@@ -153,6 +156,7 @@ impl Fleet {
             clock_ahead_ms: value(&row, 3)?,
             orders: orders.ok_or_else(unknown)?,
             is_revoked: value(&row, 5)?,
+            is_awaited: value(&row, 6)?,
         })
     }
 

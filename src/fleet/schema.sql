@@ -530,10 +530,11 @@ $$;
 
 -- Says that the ledger is there, and asks what of it is here, and what is ordered. `freezes`: a JSON array of
 -- {app, since_ms, by}, where the app '' is all apps.
+-- `is_awaited`: nothing is granted, for one, until it has presented its leases.
 CREATE OR REPLACE FUNCTION hello(p_ledger uuid, p_secret bytea, p_host_label text, p_bursar text,
     p_journal_seq bigint, p_wall_ms bigint,
     OUT version integer, OUT mark_seq bigint, OUT mark_chain bytea, OUT clock_ahead_ms bigint, OUT freezes text,
-    OUT is_revoked boolean)
+    OUT is_revoked boolean, OUT is_awaited boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE
     known ledgers;
@@ -551,6 +552,7 @@ BEGIN
         -- One that never held a lease has none to present.
         greeted = CASE WHEN held_in IS NULL THEN (SELECT epoch FROM about) ELSE greeted END
         WHERE id = p_ledger;
+    is_awaited := is_paused() AND (SELECT g.greeted < a.epoch FROM ledgers g, about a WHERE g.id = p_ledger);
     version := (SELECT about.version FROM about);
     mark_seq := known.mark_seq;
     mark_chain := known.mark_chain;

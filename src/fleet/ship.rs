@@ -343,6 +343,12 @@ impl Hearing {
         let hello = fleet.hello(&self.identity, &self.host_label, journal_seq, wall_ms);
         Ok(hello.await?)
     }
+
+    /// Presents that it holds nothing of any shared cap.
+    pub async fn hold_nothing(&self, fleet: &Fleet, machine: &str) -> Result<(), Trouble> {
+        fleet.hold(&self.identity, machine, 0, &[]).await?;
+        Ok(())
+    }
 }
 
 pub async fn journal_seq(state_dir: &Path) -> Result<u64, Trouble> {

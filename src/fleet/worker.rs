@@ -396,10 +396,17 @@ impl Worker {
     ) -> Result<(), Trouble> {
         let standing = hearing.hello(fleet, self.clock.wall_ms()).await?;
         obey(&standing.orders);
-        match standing.is_revoked {
-            true => Err(FleetError::Revoked.into()),
-            false => Ok(()),
+        if standing.is_revoked {
+            return Err(FleetError::Revoked.into());
         }
+        // It obeyed shared caps once. Where that fails, the next hello says so again.
+        if standing.is_awaited && self.table.shared_caps.is_empty() {
+            hearing
+                .hold_nothing(fleet, self.machine.as_str())
+                .await
+                .ok();
+        }
+        Ok(())
     }
 
     /// By the name that it has, or by a new one.

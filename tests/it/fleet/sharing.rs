@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::fleet;
-use super::holder::{cap, capped};
+use super::holder::{Holder, cap, capped, granted};
 use super::serving::Member;
 use super::{DATABASE, price, pricing};
 use crate::support::daemon::command;
@@ -163,4 +163,30 @@ async fn a_cap_that_the_fleet_does_not_have_lets_nothing_through() {
     .await;
     member.stop().await;
     assert!(origin.received().len() < 5);
+}
+
+/// As docs/runbook.md advises where a database is away for longer.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_machine_that_obeys_shared_caps_no_longer_keeps_nobody_waiting_after_a_restore() {
+    let postgres = capped(1_000_000);
+    let origin = pricing(50).await;
+    let mut member = Member::with(&origin.url(), &postgres, 1, SHARED).await;
+    member.buy("below the cap").await;
+    member.stop().await;
+    let config = std::fs::read_to_string(member.config()).expect("it is there");
+    std::fs::write(member.config(), config.replace(SHARED, "")).expect("it is written");
+    member.begin().await;
+
+    let other = Holder::new(&postgres, 2).await;
+    let lease = granted(other.wants(100).await).lease.lease;
+    postgres.sql(DATABASE, "DELETE FROM bursar_fleet.leases");
+    assert!(other.hold(&[lease]).await.is_paused);
+    let pause = "SELECT awaited FROM bursar_fleet.pause";
+    eventually("the machine to say that it holds nothing", || async {
+        postgres.sql(DATABASE, pause).is_empty().then_some(())
+    })
+    .await;
+    granted(other.wants(100).await);
+    member.stop().await;
 }
