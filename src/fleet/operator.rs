@@ -141,13 +141,27 @@ impl Operator {
         rows.iter().map(read).collect()
     }
 
-    /// What keys with an amount on several ledgers add beyond what the service billed, over all time.
-    pub async fn counted_twice(&self) -> Result<MicroUsdSum, FleetError> {
-        let sql =
-            "SELECT coalesce(sum(counted_twice_micro_usd), 0)::text FROM bursar_fleet.anomalies";
-        let text: String = self.only(sql, &[]).await?;
+    /// What keys with an amount on several ledgers add to the sums of a range beyond what the service billed.
+    pub async fn counted_twice(
+        &self,
+        since_ms: u64,
+        until_ms: u64,
+    ) -> Result<MicroUsdSum, FleetError> {
+        let sql = "SELECT coalesce(sum(counted_twice_micro_usd), 0)::text FROM bursar_fleet.anomalies \
+                   WHERE started >= to_timestamp($1::bigint / 1000.0) AND started < to_timestamp($2::bigint / 1000.0)";
+        let (since_ms, until_ms) = (time(since_ms), time(until_ms));
+        let parameters = [(&since_ms as _, Type::INT8), (&until_ms as _, Type::INT8)];
+        let text: String = self.only(sql, &parameters).await?;
         let sum = text.parse().map_err(|_| unreadable("a sum"))?;
         Ok(MicroUsdSum::from_micro_usd(sum))
+    }
+
+    /// Ranges of journals that were found to be lost from then on: others hold nothing that began since.
+    pub async fn losses(&self, since_ms: u64) -> Result<u64, FleetError> {
+        let sql = "SELECT count(*) FROM bursar_fleet.losses WHERE received >= to_timestamp($1::bigint / 1000.0)";
+        let since_ms = time(since_ms);
+        let row = self.0.one(sql, &[(&since_ms, Type::INT8)]).await?;
+        seq(&row, 0)
     }
 
     /// Sums over entries that began in a range, by the clocks of their machines; Unix milliseconds. `zone`: an IANA
@@ -175,10 +189,7 @@ impl Operator {
                 _ => "GROUP BY 1",
             }
         );
-        let number = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
-        // Beyond what a timestamp may be.
-        let until_ms = number(until_ms.unwrap_or(MS_MAX).min(MS_MAX));
-        let since_ms = number(since_ms.min(MS_MAX));
+        let (since_ms, until_ms) = (time(since_ms), time(until_ms.unwrap_or(MS_MAX)));
         let parameters = [
             (&since_ms as _, Type::INT8),
             (&until_ms as _, Type::INT8),
@@ -318,6 +329,11 @@ impl FleetLedger {
 
 /// The year 5138.
 const MS_MAX: u64 = 100_000_000_000_000;
+
+/// Not beyond what a timestamp may be.
+fn time(unix_ms: u64) -> i64 {
+    number(unix_ms.min(MS_MAX))
+}
 
 fn unreadable(what: &str) -> FleetError {
     FleetError::Refused(format!("it answered {what} that cannot be read"))

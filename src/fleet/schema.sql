@@ -268,6 +268,8 @@ CREATE TABLE IF NOT EXISTS kept_anomalies (
     counted_twice_micro_usd numeric NOT NULL
 );
 
+ALTER TABLE kept_anomalies ADD COLUMN IF NOT EXISTS started timestamptz;
+
 CREATE OR REPLACE FUNCTION month_partition(month date) RETURNS void
 LANGUAGE plpgsql SET search_path = bursar_fleet, pg_temp AS $$
 DECLARE
@@ -1151,18 +1153,28 @@ CREATE OR REPLACE VIEW changes AS
         SELECT ledger, started, app, lane, operation, served_by, state, requests::bigint, billed_micro_usd
         FROM kept_changes) AS c JOIN ledgers l ON l.id = c.ledger;
 
--- A minted key with an amount on two ledgers: the service billed it once.
+-- A minted key with an amount on two ledgers within a day: the service billed it once. `started`: the later of both, which
+-- is counted too much.
 CREATE OR REPLACE VIEW anomalies AS
-    SELECT key_value, max(ledgers) AS ledgers, max(counted_twice_micro_usd) AS counted_twice_micro_usd
-    FROM (SELECT key_value, count(DISTINCT ledger) AS ledgers,
-            sum(billed_micro_usd) - max(billed_micro_usd) AS counted_twice_micro_usd
-        FROM lines
-        WHERE key_value IS NOT NULL AND billed_micro_usd > 0
+    SELECT key_value, max(ledgers) AS ledgers, max(counted_twice_micro_usd) AS counted_twice_micro_usd,
+        max(started) AS started
+    FROM (SELECT key_value, count(*) AS ledgers, sum(billed) - max(billed) AS counted_twice_micro_usd,
+            max(started) AS started
+        FROM (SELECT key_value, min(started) AS started, sum(billed_micro_usd) AS billed
+            FROM lines
+            WHERE key_value IS NOT NULL AND billed_micro_usd > 0
+            GROUP BY key_value, ledger) AS bills
         GROUP BY key_value
-        HAVING count(DISTINCT ledger) > 1
+        HAVING count(*) > 1 AND max(started) - min(started) <= interval '24 hours'
         UNION ALL
-        SELECT key_value, ledgers, counted_twice_micro_usd FROM kept_anomalies) AS found
+        SELECT key_value, ledgers, counted_twice_micro_usd, started FROM kept_anomalies) AS found
     GROUP BY key_value;
+
+-- Ranges of journals that are not here, and when that was known: what they billed began before.
+CREATE OR REPLACE VIEW losses AS
+    SELECT ledger, seq, last_seq, received, why FROM lines WHERE kind = 'lost'
+    UNION ALL
+    SELECT ledger, seq, last_seq, received, why FROM kept_lines WHERE why IS NOT NULL;
 
 CREATE OR REPLACE VIEW orders AS SELECT app, since, ordered_by FROM freezes;
 
@@ -1235,10 +1247,10 @@ BEGIN
         FROM line_changes WHERE received >= v_since AND received < v_until
         GROUP BY 2, 3, 4, 5, 6, 7, 8;
     INSERT INTO kept_anomalies AS k
-        SELECT a.key_value, a.ledgers, a.counted_twice_micro_usd FROM anomalies a
+        SELECT a.key_value, a.ledgers, a.counted_twice_micro_usd, a.started FROM anomalies a
         WHERE a.key_value IN (SELECT l.key_value FROM lines l WHERE l.received >= v_since AND l.received < v_until)
         ON CONFLICT (key_value) DO UPDATE SET ledgers = excluded.ledgers,
-            counted_twice_micro_usd = excluded.counted_twice_micro_usd;
+            counted_twice_micro_usd = excluded.counted_twice_micro_usd, started = excluded.started;
     EXECUTE format('ALTER TABLE lines DETACH PARTITION %I', v_name);
     RETURN v_lines;
 END
@@ -1256,7 +1268,7 @@ GRANT EXECUTE ON FUNCTION is_open, enrol, hello, chain_at, ship, fork, leave, ho
     TO bursar_node;
 GRANT EXECUTE ON FUNCTION invite, revoke_ledger, order_freeze, order_thaw, order_cap, order_share, resume,
     detach_month TO bursar_operator;
-GRANT SELECT ON fleet, changes, anomalies, orders, pause, caps_now, leases_now, over, largest_shares
+GRANT SELECT ON fleet, changes, anomalies, losses, orders, pause, caps_now, leases_now, over, largest_shares
     TO bursar_reader, bursar_operator;
 -- `caps_now` stands on it.
 GRANT EXECUTE ON FUNCTION window_of TO bursar_reader, bursar_operator;

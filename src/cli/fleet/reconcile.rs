@@ -38,13 +38,13 @@ struct FleetReconciliation {
     /// The service's figure less the fleet's. `null` beyond 64 bits; the conclusion stands.
     difference_micro_usd: Option<i64>,
     conclusion: Conclusion,
-    /// Entries of the period, and what of the ledgers is not in the database: the service's figure may be higher by any
-    /// amount for each.
+    /// Entries of the period, lines that are not in the database yet, and ranges that were found to be lost since the
+    /// period began: the service's figure may be higher by any amount for each.
     in_doubt: i64,
     unreported: i64,
     lines_behind: u64,
     losses: u64,
-    /// The service's figure may be lower by this.
+    /// Of the period: the service's figure may be lower by this.
     counted_twice_micro_usd: MicroUsdSum,
     hosts: Vec<HostSum>,
 }
@@ -64,8 +64,10 @@ pub async fn compared(
     let rows = reader.spend(since_ms, Some(until_ms), &[FleetBy::Host], "UTC");
     let rows = rows.await.map_err(failed)?;
     let ledgers = reader.ledgers().await.map_err(failed)?;
-    let twice = reader.counted_twice().await.map_err(failed)?;
-    let document = FleetReconciliation::new(figure, &rows, &ledgers, twice);
+    let losses = reader.losses(since_ms).await.map_err(failed)?;
+    let twice = reader.counted_twice(since_ms, until_ms);
+    let twice = twice.await.map_err(failed)?;
+    let document = FleetReconciliation::new(figure, &rows, &ledgers, losses, twice);
     Ok(move |form| document.say(form))
 }
 
@@ -76,6 +78,7 @@ impl FleetReconciliation {
         figure: ServiceFigure,
         rows: &[FleetSpend],
         ledgers: &[FleetLedger],
+        losses: u64,
         counted_twice: MicroUsdSum,
     ) -> Self {
         let mut fleet = MicroUsdSum::default();
@@ -85,11 +88,8 @@ impl FleetReconciliation {
             in_doubt = in_doubt.saturating_add(row.in_doubt);
             unreported = unreported.saturating_add(row.unreported);
         }
-        let sum = |of: fn(&FleetLedger) -> u64| {
-            let counts = ledgers.iter().map(of);
-            counts.fold(0_u64, u64::saturating_add)
-        };
-        let (lines_behind, losses) = (sum(|one| one.lines_behind), sum(|one| one.losses));
+        let behind = ledgers.iter().map(|one| one.lines_behind);
+        let lines_behind = behind.fold(0_u64, u64::saturating_add);
         let service = figure.service;
         let apart = service.get().abs_diff(fleet.get());
         let is_open = in_doubt > 0 || unreported > 0 || lines_behind > 0 || losses > 0;

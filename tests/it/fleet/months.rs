@@ -1,5 +1,6 @@
 //! Old months: their lines leave the table, and no sum changes.
 
+use super::commands::Person;
 use super::{
     DATABASE, Shipping, buy, connect, copied, fleet, joined, lose_second_entry, price, pricing,
     ship, state_in,
@@ -133,4 +134,60 @@ async fn a_month_whose_lines_may_still_be_asked_for_is_not_detached() {
         postgres.sql(DATABASE, "SELECT count(*) FROM bursar_fleet.lines"),
         "2"
     );
+}
+
+/// The service keeps a key for a day. What was counted twice or lost long ago explains nothing of today.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_difference_is_explained_by_what_was_counted_twice_or_lost_in_its_own_period() {
+    let postgres = fleet();
+    let origin = pricing(11).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
+    buy(&bursar, "on two ledgers").await;
+    ship(&database, &mut shipping).await;
+    let folder = tempfile::tempdir().expect("a directory");
+    let other = state_in(&folder);
+    let journal = "journal/00000001.jsonl";
+    std::fs::copy(bursar.state_dir().join(journal), other.join(journal)).expect("it is copied");
+    let mut second = joined(&database, &other, 2).await;
+    ship(&database, &mut second).await;
+    let lost = "INSERT INTO bursar_fleet.lines (ledger, seq, last_seq, received, chain, why, kind)
+        SELECT ledger, 90, 99, max(received), '', 'lost', 'lost' FROM bursar_fleet.lines GROUP BY ledger";
+    postgres.sql(DATABASE, lost);
+    let reader = Person::new(&postgres, "reader");
+    let against = async |billed: &str| {
+        let figure = [
+            "reconcile",
+            "--fleet",
+            "--billed-usd",
+            billed,
+            "--since",
+            "24h",
+            "--json",
+        ];
+        let done = reader.gives(&figure).await;
+        let said: serde_json::Value = serde_json::from_str(&done.out).expect("a document");
+        let parts = ["conclusion", "losses", "counted_twice_micro_usd"];
+        parts.map(|part| said[part].to_string()).join(" ")
+    };
+    assert_eq!(against("0.000011").await, r#""explained" 2 11"#);
+    assert_eq!(against("0.000030").await, r#""explained" 2 11"#);
+
+    let moved = "SELECT bursar_fleet.month_partition(date_trunc('month', now() AT TIME ZONE 'UTC' - interval '60 days')::date);
+        UPDATE bursar_fleet.lines SET received = received - interval '60 days', started = started - interval '60 days'";
+    postgres.sql(DATABASE, moved);
+    buy(&bursar, "today").await;
+    ship(&database, &mut shipping).await;
+    assert_eq!(against("0.000006").await, r#""unexplained" 0 0"#);
+    assert_eq!(against("0.000030").await, r#""unexplained" 0 0"#);
+
+    let anomalies = "SELECT counted_twice_micro_usd FROM bursar_fleet.anomalies";
+    assert_eq!(postgres.sql(DATABASE, anomalies), "11");
+    let later =
+        "UPDATE bursar_fleet.lines SET started = started + interval '25 hours' WHERE ledger = ";
+    let ledger = second.identity().ledger;
+    postgres.sql(DATABASE, &format!("{later}'{ledger}'"));
+    assert_eq!(postgres.sql(DATABASE, anomalies), "");
 }

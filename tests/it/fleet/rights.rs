@@ -159,6 +159,7 @@ async fn a_reader_sees_the_views_and_changes_nothing() {
         "fleet",
         "changes",
         "anomalies",
+        "losses",
         "orders",
         "caps_now",
         "leases_now",

@@ -5,18 +5,19 @@ use super::*;
 #[test]
 fn what_can_make_the_difference_is_named_and_else_it_is_not_explained() {
     let sum = MicroUsdSum::from_micro_usd;
-    // The service's figure, in doubt, lines behind, counted twice.
+    // The service's figure, in doubt, lines behind, losses, counted twice.
     let cases = [
-        (100, 0, 0, 0, Conclusion::Equal),
-        (101, 0, 0, 0, Conclusion::Unexplained),
-        (101, 1, 0, 0, Conclusion::Explained),
-        (101, 0, 3, 0, Conclusion::Explained),
-        (101, 0, 0, 9, Conclusion::Unexplained),
-        (99, 1, 3, 0, Conclusion::Unexplained),
-        (99, 0, 0, 1, Conclusion::Explained),
-        (98, 0, 0, 1, Conclusion::Unexplained),
+        (100, 0, 0, 0, 0, Conclusion::Equal),
+        (101, 0, 0, 0, 0, Conclusion::Unexplained),
+        (101, 1, 0, 0, 0, Conclusion::Explained),
+        (101, 0, 3, 0, 0, Conclusion::Explained),
+        (101, 0, 0, 1, 0, Conclusion::Explained),
+        (101, 0, 0, 0, 9, Conclusion::Unexplained),
+        (99, 1, 3, 0, 0, Conclusion::Unexplained),
+        (99, 0, 0, 0, 1, Conclusion::Explained),
+        (98, 0, 0, 0, 1, Conclusion::Unexplained),
     ];
-    for (service, in_doubt, lines_behind, twice, wanted) in cases {
+    for (service, in_doubt, lines_behind, losses, twice, wanted) in cases {
         let row = |host: &str, billed| FleetSpend {
             labels: vec![host.to_owned()],
             requests: 1,
@@ -38,7 +39,7 @@ fn what_can_make_the_difference_is_named_and_else_it_is_not_explained() {
             heard_ms: 1,
             lines_behind,
             mark_seq: 1,
-            losses: 0,
+            losses: 7,
             clock_ahead_ms: 0,
             copy_of: None,
             is_revoked: false,
@@ -51,8 +52,8 @@ fn what_can_make_the_difference_is_named_and_else_it_is_not_explained() {
             since_ms: 0,
             until_ms: 1,
         };
-        let compared = FleetReconciliation::new(figure, &rows, &[ledger], sum(twice));
-        let case = (service, in_doubt, lines_behind, twice);
+        let compared = FleetReconciliation::new(figure, &rows, &[ledger], losses, sum(twice));
+        let case = (service, in_doubt, lines_behind, losses, twice);
         assert_eq!(compared.conclusion, wanted, "{case:?}");
         let difference = i64::try_from(service).unwrap() - 100;
         assert_eq!(compared.difference_micro_usd, Some(difference), "{case:?}");
