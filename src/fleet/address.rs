@@ -84,7 +84,9 @@ impl Address {
         if config.get_hosts().is_empty() {
             return Err(AddressError::NoHost);
         }
-        let is_here = config.get_hosts().iter().all(is_this_machine);
+        // A `hostaddr` is where the connection goes, whatever the host is called.
+        let is_here = config.get_hosts().iter().all(is_this_machine)
+            && config.get_hostaddrs().iter().all(IpAddr::is_loopback);
         let tls = match wish.mode.as_deref() {
             Some("verify-full") => Some(wish.trust()?),
             None if !is_here => Some(wish.trust()?),

@@ -12,7 +12,7 @@ fn beyond_this_machine_only_a_checked_server_is_reached() {
     let here = "books at 127.0.0.1 as node, unencrypted";
     let there = "books at db.example.com as node";
     let open = "books at db.example.com as node, unencrypted";
-    let rows: [(&str, bool, Result<&str, AddressError>); 14] = [
+    let rows: [(&str, bool, Result<&str, AddressError>); 16] = [
         ("postgresql://node:pw@127.0.0.1/books", false, Ok(here)),
         (
             "postgresql://node:pw@127.0.0.1/books?sslmode=disable",
@@ -73,6 +73,16 @@ fn beyond_this_machine_only_a_checked_server_is_reached() {
             "postgresql://node:pw@127.0.0.1,db.example.com/books?sslmode=disable",
             false,
             weak("disable"),
+        ),
+        (
+            "postgresql://node:pw@localhost/books?hostaddr=10.0.0.5&sslmode=disable",
+            false,
+            weak("disable"),
+        ),
+        (
+            "postgresql://node:pw@localhost/books?hostaddr=10.0.0.5",
+            false,
+            Ok("books at localhost as node"),
         ),
         (
             "postgresql://node:pw@db.example.com/books?sslmode=verify-most",
