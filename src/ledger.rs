@@ -66,7 +66,9 @@ pub mod query {
     pub use super::read::indexed::spend;
     pub use super::read::listing::{compacted_until_ms, entries, for_each_entry, list};
     #[cfg(feature = "fleet")]
-    pub use super::read::since::{GapWhy, Shelved, Since, last_seq, lines_since};
+    pub use super::read::since::{
+        GapWhy, Place, Shelved, Since, compacted_seq, last_seq, lines_since,
+    };
     pub use super::read::spend::{Spend, SpendRow};
     pub use super::read::views::{DeliveryWord, EntryView, ReceiptWord};
     pub use super::read::window::{Period, Unknown, window};

@@ -612,7 +612,8 @@ BEGIN
         IF p_seqs[i] <> v_seq + 1 OR p_last_seqs[i] < p_seqs[i] OR (NOT is_lost AND p_last_seqs[i] <> p_seqs[i]) THEN
             RAISE EXCEPTION 'line % does not follow line %', p_seqs[i], v_seq USING ERRCODE = 'BF005';
         END IF;
-        IF is_lost AND p_lines[i] = 'compacted' AND v_seq > 0 THEN
+        -- Of a copy, the ledger that it was has them.
+        IF is_lost AND p_lines[i] = 'compacted' AND (v_seq > 0 OR known.copy_of IS NOT NULL) THEN
             RAISE EXCEPTION 'lines from % on were compacted, and the fleet has lines before them', p_seqs[i]
                 USING ERRCODE = 'BF006';
         END IF;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | the same hash there | ship what follows |
 //! | another hash, or a number that the journal does not reach | this is a copy: find the last common line, take another name, ship what follows it |
-//! | at a line that was compacted | stop: nothing can be compared, and nothing is guessed |
+//! | at a line that was compacted | the same hash over the sums up to there: ship the rest of them; else stop: nothing can be compared, and nothing is guessed |
 //!
 //! Promise: bounded memory, whatever is to be shipped; a visit that ends anywhere is gone on with by the next. The
 //! database's mark is the truth, and what is kept here a hint.
@@ -19,7 +19,7 @@ use super::database::{Fleet, Standing, Taken};
 use super::identity::{FleetIdentity, IdentityError};
 use super::marks::Marks;
 use crate::ledger::LedgerError;
-use crate::ledger::query::{Since, last_seq, lines_since};
+use crate::ledger::query::{Place, Since, compacted_seq, last_seq, lines_since};
 use crate::ledger::state_dir::Directory;
 
 /// Lines that are handed over at once.
@@ -68,8 +68,9 @@ pub enum Trouble {
     #[error("the journal cannot be read: {0}")]
     Ledger(#[from] LedgerError),
     #[error(
-        "the fleet has this ledger up to line {0}, which was compacted here: its database was restored from an older \
-         backup than [fleet] resend_days. See docs/runbook.md, \"A restored database\""
+        "the fleet has this ledger up to line {0}, and what could be compared with it was compacted here: its database \
+         was restored from an older backup than [fleet] resend_days, or the file fleet-marks in the state directory is \
+         gone. See docs/runbook.md, \"A restored database\""
     )]
     NeedsCompacted(u64),
     #[error("this ledger is in no fleet; a code below the URL lets it in (docs/fleet.md)")]
@@ -82,9 +83,9 @@ pub enum Trouble {
     Panicked,
 }
 
-/// The hash of this journal behind a number.
+/// The hash of this journal behind a number, and how what follows it is read.
 enum Own {
-    Known(Chain),
+    Known(Chain, Place),
     /// No line ends there.
     Elsewhere,
 }
@@ -146,15 +147,21 @@ impl Shipping {
         }
     }
 
-    /// Whether what the fleet has under this ledger's name is this ledger's. A copy takes another name.
-    pub async fn agree(&mut self, fleet: &Fleet, wall_ms: u64) -> Result<(), Trouble> {
+    /// Whether what the fleet has under this ledger's name is this ledger's. A copy takes another name. Answers the
+    /// fleet's mark.
+    pub async fn agree(&mut self, fleet: &Fleet, wall_ms: u64) -> Result<u64, Trouble> {
         let mut shipped = Shipped::default();
         for _ in 0..TURNS_MAX {
             if self.agreed(fleet, wall_ms, &mut shipped).await?.is_some() {
-                return Ok(());
+                return Ok(shipped.mark_seq);
             }
         }
         Err(Trouble::Undecided)
+    }
+
+    /// What is kept of the marks can be less: opened again, it is.
+    pub fn is_worn(&self) -> bool {
+        self.marks.are_many()
     }
 
     /// The last line that the fleet ever acknowledged.
@@ -166,8 +173,8 @@ impl Shipping {
     pub async fn visit(&mut self, fleet: &Fleet, wall_ms: u64) -> Result<Shipped, Trouble> {
         let mut shipped = Shipped::default();
         for _ in 0..TURNS_MAX {
-            if let Some(chain) = self.agreed(fleet, wall_ms, &mut shipped).await?
-                && self.ship_from(fleet, &chain, &mut shipped).await?
+            if let Some((chain, place)) = self.agreed(fleet, wall_ms, &mut shipped).await?
+                && self.ship_from(fleet, chain, place, &mut shipped).await?
             {
                 return Ok(shipped);
             }
@@ -182,7 +189,7 @@ impl Shipping {
         fleet: &Fleet,
         wall_ms: u64,
         shipped: &mut Shipped,
-    ) -> Result<Option<Chain>, Trouble> {
+    ) -> Result<Option<(Chain, Place)>, Trouble> {
         if self.identity.becomes.is_some() {
             self.become_another(fleet).await?;
             shipped.forked = true;
@@ -196,31 +203,31 @@ impl Shipping {
         if standing.is_revoked {
             return Err(FleetError::Revoked.into());
         }
-        let is_ours = match self.chain_at(standing.mark_seq).await? {
-            Own::Known(chain) => chain == standing.chain,
-            Own::Elsewhere => false,
-        };
-        if !is_ours {
-            self.take_another_name(fleet, standing.mark_seq).await?;
-            return Ok(None);
+        match self.chain_at(standing.mark_seq).await? {
+            Own::Known(chain, place) if chain == standing.chain => {
+                self.marks.add(standing.mark_seq, &chain)?;
+                Ok(Some((chain, place)))
+            }
+            Own::Known(..) | Own::Elsewhere => {
+                self.take_another_name(fleet, standing.mark_seq).await?;
+                Ok(None)
+            }
         }
-        self.marks.add(standing.mark_seq, &standing.chain)?;
-        Ok(Some(standing.chain))
     }
 
     /// Ships until nothing is left. `false`: the fleet's mark is another than was thought.
     async fn ship_from(
         &mut self,
         fleet: &Fleet,
-        from: &Chain,
+        mut chain: Chain,
+        mut place: Place,
         shipped: &mut Shipped,
     ) -> Result<bool, Trouble> {
-        let mut chain = from.clone();
         loop {
-            let lines = match self.lines_since(shipped.mark_seq).await? {
+            let lines = match self.lines_since(&mut place).await? {
                 Since::These(lines) if lines.is_empty() => return Ok(true),
                 Since::These(lines) => lines,
-                Since::Compacted => return Err(Trouble::NeedsCompacted(shipped.mark_seq)),
+                Since::Compacted => return Err(Trouble::NeedsCompacted(place.seq)),
             };
             let own = lines
                 .iter()
@@ -244,6 +251,7 @@ impl Shipping {
                     let count = u64::try_from(lines.len()).unwrap_or(u64::MAX);
                     shipped.lines = shipped.lines.saturating_add(count);
                     shipped.mark_seq = mark_seq;
+                    place.seq = mark_seq;
                     chain = there;
                     self.marks.add(mark_seq, &chain)?;
                 }
@@ -254,21 +262,31 @@ impl Shipping {
 
     /// Finds the last line that both have, and notes the name that this copy takes.
     async fn take_another_name(&mut self, fleet: &Fleet, mark_seq: u64) -> Result<(), Trouble> {
-        let mut common_seq = 0;
-        let mut low = 0;
+        // What stands in sums was acknowledged by this name line by line, or is this name's own beginning: a copy has
+        // it in common with the ledger that it was, or nothing can be compared.
+        let compacted_seq = self.compacted_seq().await?;
+        let floor_seq = match compacted_seq {
+            0 => 0,
+            compacted_seq => self.marks.from(compacted_seq).unwrap_or(compacted_seq) - 1,
+        };
+        let mut common_seq = floor_seq;
+        let mut low = floor_seq;
         let mut high = mark_seq.min(self.journal_seq().await?);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
             match fleet.chain_at(&self.identity, middle).await? {
                 Some((seq, chain)) if seq > common_seq => match self.chain_at(seq).await? {
-                    Own::Known(own) if own == chain => {
+                    Own::Known(own, _) if own == chain => {
                         common_seq = seq;
                         low = middle;
                     }
-                    Own::Known(_) | Own::Elsewhere => high = seq - 1,
+                    Own::Known(..) | Own::Elsewhere => high = seq - 1,
                 },
                 Some(_) | None => low = middle,
             }
+        }
+        if compacted_seq > 0 && common_seq == floor_seq {
+            return Err(Trouble::NeedsCompacted(mark_seq));
         }
         tracing::warn!(
             ledger = %self.identity.ledger,
@@ -288,7 +306,7 @@ impl Shipping {
             .becomes
             .as_ref()
             .map_or(0, |one| one.common_seq);
-        let Own::Known(common) = self.chain_at(common_seq).await? else {
+        let Own::Known(common, _) = self.chain_at(common_seq).await? else {
             return Err(Trouble::Undecided);
         };
         fleet.fork(&self.identity, &common).await?;
@@ -299,28 +317,46 @@ impl Shipping {
         Ok(())
     }
 
+    /// Where lines were compacted, marks among them are of lines that are gone: the sums are read from their beginning.
     async fn chain_at(&self, seq: u64) -> Result<Own, Trouble> {
-        let (mut at, mut chain) = self.marks.before(seq);
-        while at < seq {
-            let lines = match self.lines_since(at).await? {
+        let compacted_seq = self.compacted_seq().await?;
+        let (at, mut chain) = match self.marks.before(seq) {
+            (at, chain) if at >= compacted_seq => (at, chain),
+            _ => (0, Chain::default()),
+        };
+        let mut place = Place::at(at);
+        while place.seq < seq {
+            let lines = match self.lines_since(&mut place).await? {
                 Since::These(lines) => lines,
                 Since::Compacted => return Err(Trouble::NeedsCompacted(seq)),
             };
-            let begun = at;
+            let begun = place.seq;
             for line in lines.iter().take_while(|line| line.last_seq() <= seq) {
                 chain = chain.then(line);
-                at = line.last_seq();
+                place.seq = line.last_seq();
             }
-            if at == begun {
+            if place.seq == begun {
                 return Ok(Own::Elsewhere);
             }
         }
-        Ok(Own::Known(chain))
+        Ok(Own::Known(chain, place))
     }
 
-    async fn lines_since(&self, after: u64) -> Result<Since, Trouble> {
+    async fn lines_since(&self, place: &mut Place) -> Result<Since, Trouble> {
+        let (state_dir, mut reached) = (self.state_dir.clone(), *place);
+        let reading = spawn_blocking(move || {
+            let lines = lines_since(&state_dir, &mut reached, BATCH_LINES)?;
+            Ok::<_, LedgerError>((lines, reached))
+        });
+        let (lines, reached) = reading.await.map_err(|_| Trouble::Panicked)??;
+        *place = reached;
+        Ok(lines)
+    }
+
+    /// Up to which line the journal has sums; 0: nowhere.
+    async fn compacted_seq(&self) -> Result<u64, Trouble> {
         let state_dir = self.state_dir.clone();
-        let reading = spawn_blocking(move || lines_since(&state_dir, after, BATCH_LINES));
+        let reading = spawn_blocking(move || compacted_seq(&state_dir));
         Ok(reading.await.map_err(|_| Trouble::Panicked)??)
     }
 

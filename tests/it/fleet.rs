@@ -2,6 +2,7 @@
 //! bursar without its database serves as before.
 
 mod commands;
+mod compacted;
 mod copies;
 mod demo;
 mod files;

@@ -45,7 +45,7 @@ async fn hundred_days(state_dir: &Path) {
     ledger.close().await;
 }
 
-async fn buy(ledger: &Ledger, at_ms: u64, app: &str, amount: Option<u64>) {
+pub async fn buy(ledger: &Ledger, at_ms: u64, app: &str, amount: Option<u64>) {
     let id = ledger.new_entry_id();
     ledger
         .intend(Intent {

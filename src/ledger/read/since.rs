@@ -36,6 +36,22 @@ pub enum GapWhy {
     Lost,
 }
 
+/// How far a reader of the journal is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The last number that it has; 0: none.
+    pub seq: u64,
+    /// The compacted segment with which its reading began. Another one's lines have other numbers.
+    base: Option<Base>,
+}
+
+/// A compacted segment, by the numbers of its lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Base {
+    first_seq: u64,
+    last_seq: u64,
+}
+
 /// What the journal has behind a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Since {
@@ -43,6 +59,27 @@ pub enum Since {
     These(Vec<Shelved>),
     /// The next line is not one by one any more: it was compacted.
     Compacted,
+}
+
+// === impl Place ===
+
+impl Place {
+    /// At a line that was not compacted, or before the first one (0).
+    pub fn at(seq: u64) -> Self {
+        Self { seq, base: None }
+    }
+}
+
+// === impl Base ===
+
+impl Base {
+    fn of(reader: &JournalReader) -> Option<Self> {
+        let first = reader.segments.first()?;
+        Some(Self {
+            last_seq: first.stands_for()?.seq,
+            first_seq: first.header.as_ref()?.first_seq,
+        })
+    }
 }
 
 // === impl Shelved ===
@@ -62,13 +99,26 @@ pub fn last_seq(state_dir: &Path) -> Result<u64, LedgerError> {
     end_of(&reader)
 }
 
-/// What follows `after`: at most `lines_max` lines.
-pub fn lines_since(state_dir: &Path, after: u64, lines_max: usize) -> Result<Since, LedgerError> {
+/// Up to which number lines were compacted; 0: none was.
+pub fn compacted_seq(state_dir: &Path) -> Result<u64, LedgerError> {
+    let reader = JournalReader::open(state_dir)?;
+    Ok(Base::of(&reader).map_or(0, |base| base.last_seq))
+}
+
+/// What follows a place: at most `lines_max` lines. Who reads on from their last one takes the same place there.
+pub fn lines_since(
+    state_dir: &Path,
+    place: &mut Place,
+    lines_max: usize,
+) -> Result<Since, LedgerError> {
+    let after = place.seq;
     steadily(|| {
         let reader = JournalReader::open(state_dir)?;
         let end = end_of(&reader)?;
-        let compacted = reader.segments.first().and_then(Segment::stands_for);
-        if compacted.is_some_and(|stands_for| after > 0 && after < stands_for.seq) {
+        let base = Base::of(&reader);
+        if after == 0 {
+            place.base = base;
+        } else if base.is_some_and(|base| after < base.last_seq && place.base != Some(base)) {
             return Ok(Since::Compacted);
         }
         match read_on(&reader, after, end, lines_max, false)? {

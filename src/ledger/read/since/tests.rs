@@ -1,10 +1,10 @@
 //! Lines behind a number.
 
-use super::{GapWhy, Shelved, Since, last_seq, lines_since};
+use super::{GapWhy, Place, Shelved, Since, last_seq, lines_since};
 use crate::ledger::fixtures::{Bench, billed, buy};
 
 fn these(bench: &Bench, after: u64, lines_max: usize) -> Vec<Shelved> {
-    match lines_since(&bench.state(), after, lines_max).expect("the journal") {
+    match lines_since(&bench.state(), &mut Place::at(after), lines_max).expect("the journal") {
         Since::These(lines) => lines,
         Since::Compacted => panic!("nothing was compacted"),
     }

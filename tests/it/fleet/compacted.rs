@@ -1,0 +1,211 @@
+//! Ledgers of which a part stands in sums: it is shipped once, as it is, and what cannot be compared is not guessed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bursar::clock::{Clock, ManualClock, SystemClock};
+use bursar::fleet::Trouble;
+use bursar::ledger::{Durability, Ledger, LedgerOptions};
+use tempfile::TempDir;
+
+use super::{DATABASE, connect, copied, fleet, joined, ship, summed};
+use crate::ledger_care::buy;
+use crate::support::postgres::Postgres;
+
+const QUARTER: Duration = Duration::from_secs(15 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+fn options(state_dir: &Path, clock: &ManualClock) -> LedgerOptions {
+    LedgerOptions {
+        durability: Durability::Process,
+        segment_bytes_max: 20_000,
+        ..LedgerOptions::new(state_dir, Arc::new(clock.clone()))
+    }
+}
+
+/// A ledger of so many quarters of an hour that ended so long ago, each with one request of 3.
+async fn bought(state_dir: &Path, quarters: u32, ended: Duration) {
+    let ago_ms = (ended + QUARTER * quarters).as_millis();
+    let clock = ManualClock::at(now_ms() - u64::try_from(ago_ms).expect("some days"));
+    let ledger = Ledger::open(options(state_dir, &clock)).expect("a ledger");
+    for _ in 0..quarters {
+        buy(&ledger, clock.wall_ms(), "notes", Some(3)).await;
+        clock.advance(QUARTER);
+    }
+    ledger.close().await;
+}
+
+fn now_ms() -> u64 {
+    SystemClock::shared().wall_ms()
+}
+
+/// As `bursar ledger compact` does it, or the daemon.
+fn compact(state_dir: &Path, older_than: Duration) {
+    let options = options(state_dir, &ManualClock::at(now_ms()));
+    let report = bursar::ledger::compact(options, older_than).expect("it can be");
+    assert!(report.segments > 0, "something was compacted");
+}
+
+/// A ledger whose first so many quarters of an hour stand in sums; behind them are 40 lines of it.
+async fn with_sums(quarters: u32) -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state_dir = directory.path().join("state");
+    bought(&state_dir, quarters, 10 * DAY).await;
+    bought(&state_dir, 1, 9 * DAY).await;
+    compact(&state_dir, 5 * DAY);
+    bought(&state_dir, 20, DAY).await;
+    (directory, state_dir)
+}
+
+/// The database is one that was cut off after the first batch, within the sums.
+fn cut_after_first_batch(postgres: &Postgres) -> u64 {
+    let first = "SELECT max(last_seq) FROM bursar_fleet.lines WHERE received = (SELECT min(received) FROM bursar_fleet.lines)";
+    let seq = postgres.sql(DATABASE, first);
+    for order in [
+        format!(
+            "UPDATE bursar_fleet.ledgers SET mark_seq = {seq},
+                mark_chain = (SELECT chain FROM bursar_fleet.lines WHERE last_seq = {seq})"
+        ),
+        format!("DELETE FROM bursar_fleet.lines WHERE last_seq > {seq}"),
+    ] {
+        postgres.sql(DATABASE, &order);
+    }
+    seq.parse().expect("a number")
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_ledger_that_was_compacted_before_it_joined_ships_all_its_sums_also_after_a_cut() {
+    let postgres = fleet();
+    let (_directory, state_dir) = with_sums(1_200).await;
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &state_dir, 1).await;
+    let shipped = ship(&database, &mut shipping).await;
+    assert_eq!(shipped.mark_seq, shipped.journal_seq);
+    let whole = (1_221, 3 * 1_221);
+    assert_eq!(summed(&postgres), whole);
+    // Cut off among the sums: gone on with by what knows its marks, and by what has lost them.
+    for marks in ["", "fleet-marks"] {
+        let cut_seq = cut_after_first_batch(&postgres);
+        assert!(summed(&postgres).0 < 600 && cut_seq > 600, "{cut_seq}");
+        if !marks.is_empty() {
+            std::fs::remove_file(state_dir.join(marks)).expect("it was there");
+        }
+        let mut again = joined(&database, &state_dir, 1).await;
+        let shipped = ship(&database, &mut again).await;
+        assert_eq!(
+            (shipped.mark_seq, shipped.forked),
+            (shipped.journal_seq, false)
+        );
+        assert_eq!(summed(&postgres), whole);
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn sums_are_not_shipped_behind_lines_that_they_stand_for() {
+    let postgres = fleet();
+    let directory = tempfile::tempdir().expect("a directory");
+    let state_dir = directory.path().join("state");
+    bought(&state_dir, 700, 10 * DAY).await;
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &state_dir, 1).await;
+    ship(&database, &mut shipping).await;
+    // The database has the lines up to one that the sums' numbers reach, too.
+    let seq = "(SELECT max(last_seq) FROM bursar_fleet.lines WHERE last_seq <= 1000)";
+    for order in [
+        format!(
+            "UPDATE bursar_fleet.ledgers SET mark_seq = {seq},
+                mark_chain = (SELECT chain FROM bursar_fleet.lines WHERE last_seq = {seq})"
+        ),
+        "DELETE FROM bursar_fleet.lines WHERE last_seq > 1000".to_owned(),
+    ] {
+        postgres.sql(DATABASE, &order);
+    }
+    let before = summed(&postgres);
+    compact(&state_dir, 5 * DAY);
+    let mut again = joined(&database, &state_dir, 1).await;
+    let trouble = again.visit(&database, 0).await.expect_err("it is a gap");
+    assert!(
+        matches!(trouble, Trouble::NeedsCompacted(1000)),
+        "{trouble}"
+    );
+    assert_eq!(summed(&postgres), before);
+}
+
+/// The fleet has the lines, the journal their sums, and what would show that they are the same is gone.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_ledger_without_its_marks_behind_sums_stops_and_counts_nothing_twice() {
+    let postgres = fleet();
+    let directory = tempfile::tempdir().expect("a directory");
+    let state_dir = directory.path().join("state");
+    bought(&state_dir, 60, 10 * DAY).await;
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &state_dir, 1).await;
+    ship(&database, &mut shipping).await;
+    compact(&state_dir, 5 * DAY);
+    bought(&state_dir, 2, DAY).await;
+    ship(&database, &mut shipping).await;
+    assert_eq!(summed(&postgres), (62, 3 * 62));
+    std::fs::remove_file(state_dir.join("fleet-marks")).expect("it was there");
+    let mut again = joined(&database, &state_dir, 1).await;
+    let trouble = again.visit(&database, 0).await.expect_err("it is unknown");
+    assert!(matches!(trouble, Trouble::NeedsCompacted(_)), "{trouble}");
+    assert_eq!(summed(&postgres), (62, 3 * 62));
+    let ledgers = "SELECT count(*) FROM bursar_fleet.ledgers";
+    assert_eq!(postgres.sql(DATABASE, ledgers), "1");
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_copy_of_a_ledger_with_sums_takes_a_name_and_ships_what_it_bought_itself() {
+    for is_base in [true, false] {
+        let postgres = fleet();
+        let directory = tempfile::tempdir().expect("a directory");
+        let state_dir = directory.path().join("state");
+        let database = connect(&postgres).await;
+        // Of the base nothing is shipped yet when it is copied; of the other the fleet has every line.
+        bought(&state_dir, 300, 10 * DAY).await;
+        let mut shipping = joined(&database, &state_dir, 1).await;
+        if !is_base {
+            ship(&database, &mut shipping).await;
+        }
+        compact(&state_dir, 5 * DAY);
+        bought(&state_dir, 5, 3 * DAY).await;
+        if !is_base {
+            ship(&database, &mut shipping).await;
+        }
+        let clone = copied(&state_dir);
+        let cloned_dir = clone.path().join("state");
+        bought(&state_dir, 7, DAY).await;
+        bought(&cloned_dir, 11, DAY).await;
+        ship(&database, &mut shipping).await;
+        let mut cloned = joined(&database, &cloned_dir, 2).await;
+        assert!(ship(&database, &mut cloned).await.forked, "{is_base}");
+        assert_eq!(summed(&postgres), (323, 3 * 323), "{is_base}");
+    }
+}
+
+/// A flipped digit in the file of marks.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_damaged_mark_is_passed_over_and_makes_no_copy() {
+    let postgres = fleet();
+    let directory = tempfile::tempdir().expect("a directory");
+    let state_dir = directory.path().join("state");
+    bought(&state_dir, 10, 2 * DAY).await;
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &state_dir, 1).await;
+    ship(&database, &mut shipping).await;
+    let path = state_dir.join("fleet-marks");
+    let marks = std::fs::read_to_string(&path).expect("marks");
+    let digit = marks.rfind(' ').expect("a line") - 1;
+    let mut damaged = marks.into_bytes();
+    damaged[digit] = if damaged[digit] == b'0' { b'1' } else { b'0' };
+    std::fs::write(&path, damaged).expect("it is written");
+    let mut again = joined(&database, &state_dir, 1).await;
+    let shipped = ship(&database, &mut again).await;
+    assert_eq!((shipped.lines, shipped.forked), (0, false));
+}
