@@ -54,7 +54,7 @@ impl Worker {
         match *self {}
     }
 
-    pub async fn flush(&self, _caps: &Caps) {
+    pub async fn flush(&self, _caps: &Caps, _leaves: bool) {
         match *self {}
     }
 }

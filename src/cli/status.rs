@@ -442,7 +442,7 @@ fn fleet_line(fleet: &FleetStatus, zone: &TimeZone) -> String {
         ),
     };
     match &fleet.trouble {
-        Some(trouble) => format!("{behind}; NOT REACHED: {trouble}"),
+        Some(trouble) => format!("{behind}; TROUBLE: {trouble}"),
         None => behind,
     }
 }

@@ -814,8 +814,10 @@ BEGIN
         mark_stated = greatest(g.mark_stated, p_mark_seq), heard = v_now
         WHERE g.id = p_ledger;
     IF (SELECT a.paused_since IS NOT NULL FROM about a) THEN
-        UPDATE about a SET paused_since = NULL WHERE NOT is_paused() OR NOT EXISTS (SELECT FROM ledgers g
-            WHERE g.greeted < a.epoch AND g.heard >= a.awaited_since AND g.revoked IS NULL AND g.gone IS NULL);
+        -- Where another call has the row, a later one ends the pause: nobody waits for it.
+        UPDATE about a SET paused_since = NULL WHERE a.one IN (SELECT b.one FROM about b FOR UPDATE SKIP LOCKED)
+            AND (NOT is_paused() OR NOT EXISTS (SELECT FROM ledgers g
+                WHERE g.greeted < a.epoch AND g.heard >= a.awaited_since AND g.revoked IS NULL AND g.gone IS NULL));
     END IF;
     RETURN json_build_object(
         'paused', is_paused(),

@@ -75,6 +75,14 @@ enum Errand {
     Leave,
 }
 
+/// What a visit that reached the database came to.
+struct Visited {
+    /// Where that was the errand.
+    shipped: Option<Shipped>,
+    /// Why leases of shared caps are not up to date.
+    lease_trouble: Option<Trouble>,
+}
+
 // === impl Worker ===
 
 impl Worker {
@@ -182,17 +190,36 @@ impl Worker {
         }
     }
 
-    /// After the last outcome was written.
-    pub async fn flush(&self, caps: &Caps) {
+    /// After the last outcome was written. `leaves`: the next start is one without the fleet.
+    pub async fn flush(&self, caps: &Caps, leaves: bool) {
         let mut shipping = None;
         // Nothing is sent any more: what is heard is for the next start.
         let keep = |orders: &FleetOrders| self.keep(orders);
-        let visit = self.visit(&mut shipping, Errand::Leave, caps, &keep);
+        let visit = async {
+            let is_heard = self.visit(&mut shipping, Errand::Leave, caps, &keep).await;
+            if leaves
+                && is_heard
+                && let Some(shipping) = &shipping
+            {
+                match self.say_goodbye(shipping).await {
+                    Ok(()) => tracing::info!("this ledger has left its fleet"),
+                    Err(trouble) => {
+                        tracing::warn!(%trouble, "the fleet does not know that this ledger has left");
+                    }
+                }
+            }
+        };
         if timeout(self.table.stop_flush, visit).await.is_err() {
             tracing::warn!(
                 "[fleet] stop_flush_s is over; the rest is shipped after the next start"
             );
         }
+    }
+
+    async fn say_goodbye(&self, shipping: &Shipping) -> Result<(), Trouble> {
+        let (address, _) = self.address().await?;
+        let fleet = Fleet::connect(&address).await?;
+        Ok(fleet.leave(shipping.identity()).await?)
     }
 
     fn keep(&self, orders: &FleetOrders) {
@@ -222,40 +249,50 @@ impl Worker {
     ) -> bool {
         let _one = self.visiting.lock().await;
         let visited = self.try_visit(shipping, errand, caps, obey).await;
+        self.forget_as_copy(shipping.as_ref(), caps);
         let now_ms = self.clock.wall_ms();
         let mut reported = self.reported.lock();
         reported.visits = reported.visits.saturating_add(1);
-        let is_heard = visited.is_ok();
-        match visited {
-            Ok(shipped) => {
-                if reported.trouble.take().is_some() {
-                    tracing::info!("the fleet is reached again");
-                }
-                reported.heard_ms = Some(now_ms);
-                if let Some(shipped) = shipped {
-                    self.copied.up_to(shipped.mark_seq);
-                    reported.lines_shipped = reported.lines_shipped.saturating_add(shipped.lines);
-                    reported.lines_behind = shipped.journal_seq.saturating_sub(shipped.mark_seq);
-                    reported.caught_up_ms = Some(now_ms);
-                }
+        let is_reached = visited.is_ok();
+        let (shipped, trouble, so) = match visited {
+            Ok(visited) => {
+                let of_leases = |trouble| format!("shared caps cannot be leased: {trouble}");
+                let trouble = visited.lease_trouble.map(of_leases);
+                (visited.shipped, trouble, "lines are shipped all the same")
             }
             Err(trouble) => {
-                let trouble = trouble.to_string();
-                if reported.trouble.as_ref() != Some(&trouble) {
-                    let since = reported.heard_ms.and_then(calendar::rfc3339);
-                    tracing::warn!(trouble, since, "the fleet gets no lines; requests go on");
-                }
-                reported.trouble = Some(trouble);
-                reported.failed_visits = reported.failed_visits.saturating_add(1);
-                // Its files may have changed.
-                *shipping = None;
+                let so = "the fleet gets no lines; requests go on";
+                (None, Some(trouble.to_string()), so)
             }
+        };
+        if let Some(shipped) = shipped {
+            self.copied.up_to(shipped.mark_seq);
+            reported.lines_shipped = reported.lines_shipped.saturating_add(shipped.lines);
+            reported.lines_behind = shipped.journal_seq.saturating_sub(shipped.mark_seq);
+            reported.caught_up_ms = Some(now_ms);
         }
+        match is_reached {
+            true => reported.heard_ms = Some(now_ms),
+            false => reported.failed_visits = reported.failed_visits.saturating_add(1),
+        }
+        // Its files may have changed.
+        if !is_reached || shipping.as_ref().is_some_and(Shipping::is_worn) {
+            *shipping = None;
+        }
+        let is_heard = trouble.is_none();
+        if is_heard && reported.trouble.is_some() {
+            tracing::info!("the fleet is reached again");
+        }
+        if let Some(trouble) = trouble.as_ref().filter(|_| trouble != reported.trouble) {
+            let since = reported.heard_ms.and_then(calendar::rfc3339);
+            tracing::warn!(trouble, since, "{so}");
+        }
+        reported.trouble = trouble;
         self.metrics.fleet.show(&reported);
         is_heard
     }
 
-    /// What was shipped, where that was the errand. Orders are handed over as soon as they are heard, and what a request
+    /// Trouble with leases keeps no line from being shipped. Orders are handed over as soon as they are heard, and what a request
     /// lacks of a shared cap is asked for, also while a long journal is shipped.
     async fn try_visit(
         &self,
@@ -263,7 +300,12 @@ impl Worker {
         errand: Errand,
         caps: &Caps,
         obey: &(dyn Fn(&FleetOrders) + Sync),
-    ) -> Result<Option<Shipped>, Trouble> {
+    ) -> Result<Visited, Trouble> {
+        // Its files are not left half way by a visit that is cut short.
+        if shipping.is_none() {
+            let known = self.known().await;
+            *shipping = known.inspect_err(|_| caps.fleet_is_away())?;
+        }
         let arriving = self.arrive(shipping, errand, caps, obey);
         let arrived = match errand {
             // A request waits for it.
@@ -273,15 +315,15 @@ impl Worker {
             },
             Errand::Hello | Errand::Ship | Errand::Leave => arriving.await,
         };
-        let fleet = match arrived {
-            Ok(fleet) => fleet,
-            Err(trouble) => {
-                caps.fleet_is_away();
-                return Err(trouble);
-            }
-        };
+        let (fleet, mut lease_trouble) = arrived.inspect_err(|_| caps.fleet_is_away())?;
+        if lease_trouble.is_some() {
+            caps.fleet_is_away();
+        }
         let (Errand::Ship | Errand::Leave, Some(shipping)) = (errand, shipping.as_mut()) else {
-            return Ok(None);
+            return Ok(Visited {
+                shipped: None,
+                lease_trouble,
+            });
         };
         let hearing = shipping.hearing();
         let carrier = self.carrier(shipping);
@@ -292,9 +334,9 @@ impl Worker {
                     shipped = &mut visit => break shipped?,
                     () = sleep(HELLO_PAUSE) => self.hear(&hearing, &fleet, obey).await?,
                     () = self.hints.next() => self.hear(&hearing, &fleet, obey).await?,
-                    () = caps.lease_wanted(), if errand == Errand::Ship => {
+                    () = caps.lease_wanted(), if errand == Errand::Ship && lease_trouble.is_none() => {
                         if let Some(carrier) = &carrier {
-                            carrier.carry(&fleet, caps, Round::Ask).await?;
+                            lease_trouble = carrier.carry(&fleet, caps, Round::Ask).await.err();
                         }
                     }
                 }
@@ -302,29 +344,36 @@ impl Worker {
         };
         // It may have taken another name meanwhile.
         self.is_holder(shipping.identity().ledger, caps)?;
-        if let Some(carrier) = self.carrier(shipping) {
+        if let Some(carrier) = self.carrier(shipping)
+            && lease_trouble.is_none()
+        {
             let round = match errand {
                 Errand::Leave => Round::Last,
                 Errand::Hello | Errand::Ship | Errand::Lease => Round::Whole,
             };
-            carrier.carry(&fleet, caps, round).await?;
+            lease_trouble = carrier.carry(&fleet, caps, round).await.err();
         }
-        Ok(Some(shipped))
+        Ok(Visited {
+            shipped: Some(shipped),
+            lease_trouble,
+        })
     }
 
-    /// Connects, hears what is ordered, and brings the leases of shared caps up to date.
+    /// Connects, hears what is ordered, and brings the leases of shared caps up to date; also answers why these are not,
+    /// where lines can be shipped all the same.
     async fn arrive(
         &self,
         shipping: &mut Option<Shipping>,
         errand: Errand,
         caps: &Caps,
         obey: &(dyn Fn(&FleetOrders) + Sync),
-    ) -> Result<Fleet, Trouble> {
+    ) -> Result<(Fleet, Option<Trouble>), Trouble> {
         let (address, code) = self.address().await?;
         let fleet = Fleet::connect(&address).await?;
         let shipping = match shipping {
             Some(shipping) => shipping,
-            none => none.insert(self.opened(code.is_some())?),
+            none if code.is_some() => none.insert(self.created()?),
+            _ => return Err(Trouble::NotJoined),
         };
         if errand != Errand::Lease {
             let heard = self.hear(&shipping.hearing(), &fleet, obey).await;
@@ -338,19 +387,26 @@ impl Worker {
             }
             caps.present_leases();
         }
+        let mut lease_trouble = None;
         if !self.table.shared_caps.is_empty() {
             // What is leased is the ledger's, and a copy of it has to know that it is one.
-            shipping.agree(&fleet, self.clock.wall_ms()).await?;
+            let mark_seq = shipping.agree(&fleet, self.clock.wall_ms()).await?;
             self.is_holder(shipping.identity().ledger, caps)?;
             if let Some(carrier) = self.carrier(shipping) {
                 let round = match errand {
                     Errand::Leave => Round::Present,
                     Errand::Lease | Errand::Hello | Errand::Ship => Round::Ask,
                 };
-                carrier.carry(&fleet, caps, round).await?;
+                lease_trouble = carrier.carry(&fleet, caps, round).await.err();
+            }
+            // A database that was restored has to see the leases before it has the lines that it forgot.
+            if mark_seq < shipping.acknowledged_seq()
+                && let Some(trouble) = lease_trouble
+            {
+                return Err(trouble);
             }
         }
-        Ok(fleet)
+        Ok((fleet, lease_trouble))
     }
 
     /// Where the database is, and the code that lets this ledger in.
@@ -360,12 +416,15 @@ impl Worker {
             path: self.url_file.clone(),
             why,
         };
-        let path = self.url_file.clone();
-        let read = spawn_blocking(move || UrlFile::read(&path)).await;
-        let read = read.map_err(|error| refuse(error.to_string()))?;
-        let file = read.map_err(|error| refuse(error.to_string()))?;
-        let address = Address::parse(&file.url, table.insecure, table.ca_file.clone())
-            .map_err(|error| refuse(error.to_string()))?;
+        let (path, insecure, ca_file) =
+            (self.url_file.clone(), table.insecure, table.ca_file.clone());
+        let read = spawn_blocking(move || {
+            let file = UrlFile::read(&path).map_err(|error| error.to_string())?;
+            let address = Address::parse(&file.url, insecure, ca_file);
+            Ok((address.map_err(|error| error.to_string())?, file))
+        });
+        let read = read.await.unwrap_or_else(|error| Err(error.to_string()));
+        let (address, file) = read.map_err(refuse)?;
         Ok((address, file.code))
     }
 
@@ -386,6 +445,14 @@ impl Worker {
             KeptLeases::remove(&Directory::open(&self.state_dir)?)?;
         }
         Ok(())
+    }
+
+    /// A copy that has not got another name yet spends nothing of what the ledger that it was has leased.
+    fn forget_as_copy(&self, shipping: Option<&Shipping>, caps: &Caps) {
+        let is_copy = shipping.is_some_and(|shipping| shipping.identity().becomes.is_some());
+        if is_copy && self.holder.lock().take().is_some() {
+            caps.forget_leases();
+        }
     }
 
     async fn hear(
@@ -409,15 +476,18 @@ impl Worker {
         Ok(())
     }
 
-    /// By the name that it has, or by a new one.
-    fn opened(&self, has_code: bool) -> Result<Shipping, Trouble> {
+    /// By the name that it has.
+    async fn known(&self) -> Result<Option<Shipping>, Trouble> {
         let ship_people = self.table.ship_people;
         let (state_dir, label) = (self.state_dir.clone(), self.table.label());
-        match Shipping::open(state_dir.clone(), label.clone(), ship_people)? {
-            Some(known) => Ok(known),
-            None if has_code => Shipping::create(state_dir, label, ship_people),
-            None => Err(Trouble::NotJoined),
-        }
+        let opening = spawn_blocking(move || Shipping::open(state_dir, label, ship_people));
+        opening.await.map_err(|_| Trouble::Panicked)?
+    }
+
+    /// By a new one.
+    fn created(&self) -> Result<Shipping, Trouble> {
+        let (state_dir, label) = (self.state_dir.clone(), self.table.label());
+        Shipping::create(state_dir, label, self.table.ship_people)
     }
 }
 

@@ -119,7 +119,7 @@ impl Part {
         self.stop.send_replace(true);
         self.visiting.join_next().await;
         self.bursar.ledger.close().await;
-        self.worker.flush(self.bursar.gateway.caps()).await;
+        self.worker.flush(self.bursar.gateway.caps(), false).await;
         self.bursar.billed()
     }
 }

@@ -497,3 +497,26 @@ async fn a_database_that_forgot_a_lease_gives_its_name_to_no_other() {
     }
     assert_eq!(ids.len(), 6);
 }
+
+/// A machine that shows a false mark and keeps its transaction open has the row of the pause.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn leases_are_presented_while_another_transaction_has_the_row_of_the_pause() {
+    let (postgres, [(one, of_one), (two, of_two)]) = restored().await;
+    assert!(one.hold(&[of_one]).await.is_paused);
+    let url = postgres.url("admin", DATABASE);
+    let (other, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls)
+        .await
+        .expect("the database");
+    let connection = tokio::spawn(connection);
+    let lock = "BEGIN; SELECT FROM bursar_fleet.about FOR UPDATE";
+    other.batch_execute(lock).await.expect("it is locked");
+    // The pause lasts until one comes that has the row.
+    let lease = of_two.lease;
+    let held = two.hold(&[of_two]).await;
+    assert!(held.is_paused && held.leases.iter().any(|live| live.lease.lease == lease));
+    other.batch_execute("ROLLBACK").await.expect("it is free");
+    drop(other);
+    connection.await.expect("it ends").expect("in order");
+    assert!(!two.hold(&[]).await.is_paused);
+}

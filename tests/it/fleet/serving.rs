@@ -157,3 +157,25 @@ async fn three_machines_sum_to_the_services_books_over_kill_outage_and_restart()
         "host-1|0\nhost-2|0\nhost-3|0"
     );
 }
+
+/// As `bursar fleet leave` changes the system service's configuration, whose URL is a credential until it stops.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_daemon_whose_configuration_names_no_fleet_any_more_says_goodbye_when_it_stops() {
+    let postgres = fleet();
+    let sandbox = Sandbox::start().await;
+    let mut member = Member::start(&sandbox.url(), &postgres, 1).await;
+    let gone = "SELECT gone IS NOT NULL FROM bursar_fleet.ledgers";
+    member.buy("the first").await;
+    member.stop().await;
+    assert_eq!(postgres.sql(DATABASE, gone), "f", "it comes again");
+    member.begin().await;
+    member.buy("the last").await;
+    let config = std::fs::read_to_string(member.config()).expect("a file");
+    let left = config.lines().filter(|line| !line.starts_with("url_file"));
+    let left: String = left.map(|line| format!("{line}\n")).collect();
+    std::fs::write(member.config(), left).expect("a file");
+    member.stop().await;
+    assert_eq!(postgres.sql(DATABASE, gone), "t");
+    assert_eq!(summed(&postgres).0, 2, "the rest was shipped");
+}

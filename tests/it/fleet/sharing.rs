@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::fleet;
 use super::holder::{Holder, cap, capped, granted};
-use super::serving::Member;
+use super::serving::{Member, is_shipped};
 use super::{DATABASE, price, pricing};
 use crate::support::daemon::command;
 use crate::support::postgres::Postgres;
@@ -188,5 +188,60 @@ async fn a_machine_that_obeys_shared_caps_no_longer_keeps_nobody_waiting_after_a
     })
     .await;
     granted(other.wants(100).await);
+    member.stop().await;
+}
+
+/// Calls about leases fail as they do where another transaction keeps a row that they need.
+const LOCKED: &str = "CREATE OR REPLACE FUNCTION bursar_fleet.must_read_committed() RETURNS void LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'canceling statement due to lock timeout' USING ERRCODE = '55P03'; END $$";
+
+async fn is_troubled(member: &Member, by: &str) {
+    eventually(by, || async {
+        let status = member.daemon().admin_page("/api/status").await;
+        let status: serde_json::Value = serde_json::from_str(&status.text()).ok()?;
+        let trouble = status["fleet"]["trouble"].as_str().unwrap_or_default();
+        trouble.contains(by).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn lines_are_shipped_while_nothing_can_be_leased() {
+    let postgres = capped(1_000_000);
+    let origin = pricing(50).await;
+    let mut member = Member::with(&origin.url(), &postgres, 1, WITHOUT_FLOOR).await;
+    member.buy("with a lease").await;
+    is_shipped(&postgres, 1).await;
+    postgres.sql(DATABASE, LOCKED);
+    is_troubled(&member, "shared caps cannot be leased").await;
+    member.buy("of what is leased").await;
+    is_shipped(&postgres, 2).await;
+    member.buy("before the stop").await;
+    member.stop().await;
+    is_shipped(&postgres, 3).await;
+}
+
+/// It is known as a copy, and its new name is refused: a thousand came before it.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_machine_that_knows_that_it_is_a_copy_spends_nothing_of_the_originals_leases() {
+    let postgres = capped(1_000_000);
+    let origin = pricing(50).await;
+    let mut member = Member::with(&origin.url(), &postgres, 1, WITHOUT_FLOOR).await;
+    for prompt in ["one", "two"] {
+        member.buy(prompt).await;
+    }
+    is_shipped(&postgres, 2).await;
+    assert!(sum(&postgres, "open") >= 50, "there is more to spend");
+    let others = "INSERT INTO bursar_fleet.ledgers (id, secret_sha256, host_label, bursar, copy_of, copied_up_to, family)
+        SELECT gen_random_uuid(), sha256('x'), 'h', 'b', id, 0, family FROM bursar_fleet.ledgers, generate_series(1, 1000)";
+    postgres.sql(DATABASE, others);
+    let original =
+        "UPDATE bursar_fleet.ledgers SET mark_chain = sha256('another line') WHERE copy_of IS NULL";
+    postgres.sql(DATABASE, original);
+    is_troubled(&member, "1000 copies").await;
+    let refused = outcome(&member, "of the original's").await;
+    assert_eq!(refused, Err("fleet_cap_unreachable".to_owned()));
     member.stop().await;
 }
