@@ -101,6 +101,8 @@ pub struct FleetStatus {
     pub caught_up: Option<String>,
     /// Lines that it did not have when it was heard last.
     pub lines_behind: u64,
+    /// This machine's clock less the database's, when it was heard last.
+    pub clock_ahead_ms: Option<i64>,
     /// Why it was not reached at the last visit.
     pub trouble: Option<String>,
 }
@@ -323,6 +325,7 @@ impl From<FleetFigures> for FleetStatus {
             heard: at(figures.heard_ms),
             caught_up: at(figures.caught_up_ms),
             lines_behind: figures.lines_behind,
+            clock_ahead_ms: figures.clock_ahead_ms,
             trouble: figures.trouble,
         }
     }

@@ -46,6 +46,9 @@ pub enum FleetError {
     Version { found: i32 },
     #[error("the fleet's database refused: {0}")]
     Refused(String),
+    /// It would be the same again.
+    #[error("the fleet's database refused lines for what is in them: {0}")]
+    Lines(String),
     #[error("a line of the journal is not JSON, and cannot be shipped: number {0}")]
     Unshippable(u64),
 }
@@ -83,6 +86,13 @@ impl From<tokio_postgres::Error> for FleetError {
             "BF008" => Self::Copies,
             _ if missing.contains(said.code()) => Self::NoSchema,
             _ if *said.code() == SqlState::INSUFFICIENT_PRIVILEGE => Self::NotAllowed,
+            // The last two classes: data that cannot be read, or that a table's rules do not take.
+            code if ["BF005", "BF006", "BF007"].contains(&code)
+                || code.starts_with("22")
+                || code.starts_with("23") =>
+            {
+                Self::Lines(format!("{} ({code})", said.message()))
+            }
             code => Self::Refused(format!("{} ({code})", said.message())),
         }
     }

@@ -35,6 +35,8 @@ pub struct Shipping {
     marks: Marks,
     host_label: String,
     ship_people: bool,
+    /// Lines that were refused for what is in them, since it was opened.
+    lines_refused: u64,
 }
 
 /// What a visit came to.
@@ -109,6 +111,7 @@ impl Shipping {
             identity,
             host_label,
             ship_people,
+            lines_refused: 0,
         }))
     }
 
@@ -127,6 +130,7 @@ impl Shipping {
             identity,
             host_label,
             ship_people,
+            lines_refused: 0,
         })
     }
 
@@ -157,6 +161,11 @@ impl Shipping {
             }
         }
         Err(Trouble::Undecided)
+    }
+
+    /// How many lines were refused since it was asked last.
+    pub fn take_refused(&mut self) -> u64 {
+        std::mem::take(&mut self.lines_refused)
     }
 
     /// What is kept of the marks can be less: opened again, it is.
@@ -242,13 +251,16 @@ impl Shipping {
                     self.ship_people,
                     shipped.journal_seq,
                 )
-                .await?;
-            match taken {
+                .await;
+            let count = u64::try_from(lines.len()).unwrap_or(u64::MAX);
+            if let Err(FleetError::Lines(_) | FleetError::Unshippable(_)) = taken {
+                self.lines_refused = self.lines_refused.saturating_add(count);
+            }
+            match taken? {
                 Taken::All {
                     mark_seq,
                     chain: there,
                 } if there == own => {
-                    let count = u64::try_from(lines.len()).unwrap_or(u64::MAX);
                     shipped.lines = shipped.lines.saturating_add(count);
                     shipped.mark_seq = mark_seq;
                     place.seq = mark_seq;

@@ -265,6 +265,8 @@ impl Worker {
                 (None, Some(trouble.to_string()), so)
             }
         };
+        let refused = shipping.as_mut().map_or(0, Shipping::take_refused);
+        reported.lines_refused = reported.lines_refused.saturating_add(refused);
         if let Some(shipped) = shipped {
             self.copied.up_to(shipped.mark_seq);
             reported.lines_shipped = reported.lines_shipped.saturating_add(shipped.lines);
@@ -462,6 +464,7 @@ impl Worker {
         obey: &(dyn Fn(&FleetOrders) + Sync),
     ) -> Result<(), Trouble> {
         let standing = hearing.hello(fleet, self.clock.wall_ms()).await?;
+        self.reported.lock().clock_ahead_ms = Some(standing.clock_ahead_ms);
         obey(&standing.orders);
         if standing.is_revoked {
             return Err(FleetError::Revoked.into());

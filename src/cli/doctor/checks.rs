@@ -20,6 +20,9 @@ use crate::protocol::{Lane, Operation};
 /// How far two clocks may be apart, and how far ahead an entry may be.
 const CLOCK_SLACK_MS: u64 = 60_000;
 
+/// And from that of the fleet's database.
+const FLEET_CLOCK_SLACK_MS: u64 = 5_000;
+
 /// Less is too little for a ledger that is to grow.
 const FREE_BYTES_MIN: u64 = 256 << 20;
 
@@ -112,7 +115,7 @@ pub const CHECKS: [DoctorCheck; 14] = [
     },
     DoctorCheck {
         name: "clock",
-        what: "the clock is within a minute of the service's, and no entry of the ledger lies in the future",
+        what: "the clock is within a minute of the service's and 5 s of the fleet's, and no entry of the ledger lies in the future",
         remedy: "let the machine's clock be set: `timedatectl set-ntp true`",
         judge: clock,
     },
@@ -420,6 +423,16 @@ fn clock(facts: &Facts) -> CheckVerdict {
         return CheckVerdict::Fail(format!(
             "the ledger has an entry that lies {} s in the future",
             ahead_ms / 1000
+        ));
+    }
+    if let Daemon::Runs(status, _) = &facts.daemon
+        && let Some(ahead_ms) = status.fleet.as_ref().and_then(|fleet| fleet.clock_ahead_ms)
+        && ahead_ms.unsigned_abs() > FLEET_CLOCK_SLACK_MS
+    {
+        return CheckVerdict::Fail(format!(
+            "{} s {} that of the fleet's database: entries are counted at the time of this machine's own",
+            ahead_ms.unsigned_abs() / 1000,
+            if ahead_ms > 0 { "ahead of" } else { "behind" }
         ));
     }
     match &facts.service {

@@ -14,12 +14,16 @@ pub struct FleetFigures {
     pub failed_visits: u64,
     /// Since the start.
     pub lines_shipped: u64,
+    /// Lines of batches that were not taken for what is in them, each time that they were sent.
+    pub lines_refused: u64,
     /// Lines of the journal that were not there.
     pub lines_behind: u64,
     /// When it was heard last, Unix milliseconds. `None`: not since the start.
     pub heard_ms: Option<u64>,
     /// When it last lacked nothing.
     pub caught_up_ms: Option<u64>,
+    /// This machine's clock less the database's, when it was heard last. `None`: not since the start.
+    pub clock_ahead_ms: Option<i64>,
     /// Why the last visit failed; `None`: it did not.
     pub trouble: Option<String>,
 }
@@ -68,6 +72,12 @@ impl FleetMetrics {
                 "bursar_fleet_lines_shipped_total",
                 "Lines of the journal that the fleet's database took.",
                 figures.map(|figures| figures.lines_shipped),
+            ),
+            (
+                MetricType::Counter,
+                "bursar_fleet_lines_refused_total",
+                "Lines of batches that the fleet's database refused for what is in them, each time that they were sent. They stay in the journal.",
+                figures.map(|figures| figures.lines_refused),
             ),
             (
                 MetricType::Gauge,

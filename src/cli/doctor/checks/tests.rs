@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::*;
-use crate::admin::documents::{LedgerStatus, StatusDocument, sample};
+use crate::admin::documents::{FleetStatus, LedgerStatus, StatusDocument, sample};
 use crate::cli::doctor::facts::Commits;
 
 /// What makes one thing wrong, or unknown.
@@ -115,7 +115,7 @@ fn where_all_is_well_every_check_passes() {
 
 #[test]
 fn each_thing_that_is_wrong_fails_its_check_and_no_other() {
-    let table: [(&str, Change, &str); 28] = [
+    let table: [(&str, Change, &str); 29] = [
         (
             "configuration",
             |facts| {
@@ -235,6 +235,18 @@ fn each_thing_that_is_wrong_fails_its_check_and_no_other() {
                 }))
             },
             "61 s apart",
+        ),
+        (
+            "clock",
+            |facts| {
+                change_status(facts, |status| {
+                    status.fleet = Some(FleetStatus {
+                        clock_ahead_ms: Some(-6_000),
+                        ..FleetStatus::default()
+                    })
+                })
+            },
+            "6 s behind that of the fleet's database",
         ),
         (
             "clock",
