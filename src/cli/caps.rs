@@ -403,9 +403,10 @@ fn requests(count: u64) -> String {
     counted(count, "request", "requests")
 }
 
-const SHARED_WORST_CASE: &str = "worst case of a shared cap, over all machines: its limit and one request of the dearest price known of each \
-     machine that spends of it; where the fleet's database was restored from a backup, also what it had leased since \
-     that backup.";
+const SHARED_WORST_CASE: &str = "worst case of a shared cap, over all machines: its limit; one request of the dearest price known of each machine \
+     that spends of it; what prices that come late are above what was held for them; what a copy of a machine spends of the \
+     machine's lease until it is known as a copy; and, where the fleet's database was restored from a backup, what it had \
+     leased since that backup.";
 
 const WORST_CASE: [&str; 2] = [
     "held: for requests whose price is not known. reserved: for those under way. Both are estimates.",
