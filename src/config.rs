@@ -148,6 +148,17 @@ impl Config {
         Self::read(overrides, env, &Need::EverythingWith(key))
     }
 
+    /// Whether its file names no fleet any more: for the system service `bursar fleet leave` changes nothing else.
+    pub fn has_left_fleet(&self) -> bool {
+        let overrides = Overrides {
+            config: self.path.clone(),
+            state_dir: Some(self.ledger.state_dir.clone()),
+            ..Overrides::default()
+        };
+        let now = Whereabouts::find(&overrides, &Env::from_process());
+        self.path.is_some() && now.is_ok_and(|now| now.fleet.url_file.is_none())
+    }
+
     /// Where the organization's key is read from. Reads nothing but the configuration file; the key
     /// need not be there yet.
     pub fn key_place(overrides: &Overrides, env: &Env) -> Result<KeyPlace, ConfigErrors> {

@@ -38,7 +38,7 @@ use crate::admin::{self, Admin, AdminListener, AdminParts, AutoMetrics};
 use crate::apps::{Apps, AppsError, Declared};
 use crate::calendar;
 use crate::clock::{SharedClock, SystemClock};
-use crate::config::{Config, Env, ListenAddr, Overrides, Whereabouts};
+use crate::config::{Config, Env, ListenAddr, Overrides};
 use crate::fleet::Worker;
 use crate::ledger::{Ledger, LedgerError, LedgerOptions};
 use crate::notices::Notices;
@@ -525,19 +525,11 @@ impl Server {
         self.stop_admin.send_replace(true);
         self.ledger.close().await;
         if let Some(fleet) = &self.fleet {
-            fleet.flush(self.gateway.caps(), self.leaves_fleet()).await;
+            fleet
+                .flush(self.gateway.caps(), self.config.has_left_fleet())
+                .await;
         }
         tracing::info!("stopped");
-    }
-
-    /// Whether the file names no fleet any more: for the system service `bursar fleet leave` changes nothing else.
-    fn leaves_fleet(&self) -> bool {
-        let overrides = Overrides {
-            config: self.config.path.clone(),
-            ..Overrides::default()
-        };
-        let now = Whereabouts::find(&overrides, &Env::from_process());
-        self.config.path.is_some() && now.is_ok_and(|now| now.fleet.url_file.is_none())
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::facts::{Configuration, Daemon, Facts, StateDirectory};
+use super::facts::{CLOCK_SLACK_MS, Configuration, Daemon, Facts, StateDirectory};
 use super::ports::Port;
 use super::service::{Clocks, ServiceProbe};
 use super::unit::{Manager, ServiceUnit, Units};
@@ -16,12 +16,6 @@ use crate::ledger::query::{EntryView, ReceiptWord};
 use crate::protocol::receipt::ReceiptSource;
 use crate::protocol::routes::{ReceiptFrom, RouteTable};
 use crate::protocol::{Lane, Operation};
-
-/// How far two clocks may be apart, and how far ahead an entry may be.
-const CLOCK_SLACK_MS: u64 = 60_000;
-
-/// And from that of the fleet's database.
-const FLEET_CLOCK_SLACK_MS: u64 = 5_000;
 
 /// Less is too little for a ledger that is to grow.
 const FREE_BYTES_MIN: u64 = 256 << 20;
@@ -425,15 +419,8 @@ fn clock(facts: &Facts) -> CheckVerdict {
             ahead_ms / 1000
         ));
     }
-    if let Daemon::Runs(status, _) = &facts.daemon
-        && let Some(ahead_ms) = status.fleet.as_ref().and_then(|fleet| fleet.clock_ahead_ms)
-        && ahead_ms.unsigned_abs() > FLEET_CLOCK_SLACK_MS
-    {
-        return CheckVerdict::Fail(format!(
-            "{} s {} that of the fleet's database: entries are counted at the time of this machine's own",
-            ahead_ms.unsigned_abs() / 1000,
-            if ahead_ms > 0 { "ahead of" } else { "behind" }
-        ));
+    if let Some(off) = facts.daemon.clock_off() {
+        return CheckVerdict::Fail(off);
     }
     match &facts.service {
         ServiceProbe::Took(Some(Clocks { service_ms, own_ms })) => {

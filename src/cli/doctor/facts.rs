@@ -34,6 +34,12 @@ use crate::server::itself;
 /// Largest `/metrics` that is read.
 const METRICS_BYTES_MAX: usize = 16 << 20;
 
+/// How far two clocks may be apart, and how far ahead an entry may be.
+pub const CLOCK_SLACK_MS: u64 = 60_000;
+
+/// How far the clock may be from that of the fleet's database.
+const FLEET_CLOCK_SLACK_MS: u64 = 5_000;
+
 /// Stands in for a key where the rest of the configuration is looked at. It is sent nowhere.
 const NO_KEY: &[u8] = b"none";
 
@@ -114,6 +120,25 @@ struct Configured {
     config: Result<Config, ConfigErrors>,
     /// With the real one.
     with_key: Result<Config, ConfigErrors>,
+}
+
+// === impl Daemon ===
+
+impl Daemon {
+    /// How far its clock is from that of the fleet's database, where that is too far.
+    pub fn clock_off(&self) -> Option<String> {
+        let Self::Runs(status, _) = self else {
+            return None;
+        };
+        let ahead_ms = status.fleet.as_ref()?.clock_ahead_ms?;
+        let side = if ahead_ms > 0 { "ahead of" } else { "behind" };
+        (ahead_ms.unsigned_abs() > FLEET_CLOCK_SLACK_MS).then(|| {
+            format!(
+                "{} s {side} that of the fleet's database: entries are counted at the time of this machine's own",
+                ahead_ms.unsigned_abs() / 1000
+            )
+        })
+    }
 }
 
 // === impl Facts ===

@@ -211,15 +211,15 @@ async fn lines_are_shipped_while_nothing_can_be_leased() {
     let postgres = capped(1_000_000);
     let origin = pricing(50).await;
     let mut member = Member::with(&origin.url(), &postgres, 1, WITHOUT_FLOOR).await;
-    member.buy("with a lease").await;
-    is_shipped(&postgres, 1).await;
+    for prompt in ["the first, of no known price", "the second"] {
+        member.buy(prompt).await;
+    }
+    is_shipped(&postgres, 2).await;
     postgres.sql(DATABASE, LOCKED);
     is_troubled(&member, "shared caps cannot be leased").await;
     member.buy("of what is leased").await;
-    is_shipped(&postgres, 2).await;
-    member.buy("before the stop").await;
-    member.stop().await;
     is_shipped(&postgres, 3).await;
+    member.stop().await;
 }
 
 /// It is known as a copy, and its new name is refused: a thousand came before it.
