@@ -126,7 +126,7 @@ async fn start(state: &Path) {
 
 /// Of everything, by day in a zone that is not UTC's, of quarter hours, and of a time that cuts a quarter hour at
 /// both ends.
-fn spend_asked() -> [SpendAsked; 6] {
+fn spend_asked() -> [SpendAsked; 7] {
     let today_ms = now_ms() - now_ms() % DAY_MS;
     let (since, until) = (Some(today_ms - 2 * DAY_MS), Some(today_ms - DAY_MS));
     let cut = |bound: Option<u64>| bound.map(|bound| bound + 60_001);
@@ -134,6 +134,7 @@ fn spend_asked() -> [SpendAsked; 6] {
         ("all by app", None, None, GroupBy::App),
         ("all by state", None, None, GroupBy::State),
         ("all by day", None, None, GroupBy::Day),
+        ("all by model", None, None, GroupBy::Model),
         ("of a day", since, until, GroupBy::Operation),
         ("of a day, cut", cut(since), cut(until), GroupBy::Operation),
         (

@@ -96,7 +96,7 @@ pub fn spend(args: &Args) -> Result<(), CliError> {
     let (asked, document) = block_on(async {
         let mut source = args.source.find().await?;
         let zone = args.source.zone(&source, args.tz.as_deref()).await?;
-        // The files are read by model, session, user or tag: that takes long, and the daemon's time is for requests. A zone without a name
+        // The files are read by session, user or tag: that takes long, and the daemon's time is for requests. A zone without a name
         // cannot be sent to a daemon.
         let is_long = by.iter().any(|by| by.is_of_lines());
         if (is_long || zone.iana_name().is_none()) && matches!(source, Source::Daemon(_)) {

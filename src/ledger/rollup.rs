@@ -43,9 +43,9 @@ pub struct Rollup {
 
 /// What a rollup is kept by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RollupAt {
+pub struct RollupAt<L = LineKey> {
     pub at_ms: u64,
-    pub line: LineKey,
+    pub line: L,
     pub state: StateWord,
 }
 
@@ -96,9 +96,9 @@ impl Rollup {
 
 // === impl RollupAt ===
 
-impl RollupAt {
+impl<L> RollupAt<L> {
     /// Where an effect on an entry that began then goes.
-    pub fn new(started_ms: u64, line: LineKey, state: StateWord) -> Self {
+    pub fn new(started_ms: u64, line: L, state: StateWord) -> Self {
         Self {
             at_ms: started_ms - started_ms % GRAIN_MS,
             line,

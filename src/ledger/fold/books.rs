@@ -11,7 +11,8 @@ use crate::ledger::error::LedgerError;
 use crate::ledger::fingerprint::Fingerprint;
 use crate::ledger::fold::effect::Effect;
 use crate::ledger::fold::keys::{KeyStanding, Keys};
-use crate::ledger::fold::quarters::Changes;
+use crate::ledger::fold::models::Model;
+use crate::ledger::fold::quarters::{Begun, Changes};
 use crate::ledger::fold::state::fold;
 use crate::ledger::fold::totals::Totals;
 use crate::ledger::fold::undelivered::Deliveries;
@@ -19,7 +20,7 @@ use crate::ledger::fold::usage::{CapUsage, Charged, UsageUpdate};
 use crate::ledger::id::EntryId;
 use crate::ledger::journal::append::Draft;
 use crate::ledger::kept_key::KeptKey;
-use crate::ledger::record::{EndedEntry, Evidence, How, Position, Record, Verdict};
+use crate::ledger::record::{COMPACTED, EndedEntry, Evidence, How, Position, Record, Verdict};
 use crate::money::MicroUsd;
 use crate::protocol::ServedBy;
 
@@ -37,6 +38,7 @@ pub struct OpenEntry {
     pub labels: Labels,
     pub seq: u64,
     pub request_bytes: u64,
+    pub model: Model,
 }
 
 /// An eval run whose price is not known yet.
@@ -386,6 +388,7 @@ impl Books {
         self.last_seq = self.last_seq.max(seq);
         self.deliveries.apply(seq, record);
         self.charge(seq, record);
+        let mut begun = None;
         match record {
             Record::Intent(intent) => self.begin(seq, intent),
             Record::Outcome(outcome, labels, verdict) => {
@@ -408,7 +411,7 @@ impl Books {
                     price: verdict.state.billed(),
                     anomalies: verdict.anomalies.clone(),
                 };
-                self.finish(ended, settlement);
+                begun = self.finish(ended, settlement);
             }
             Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
                 let settlement = Settlement {
@@ -422,7 +425,7 @@ impl Books {
                     served_by: None,
                     labels: labels.clone(),
                 };
-                self.finish(ended, settlement);
+                begun = self.finish(ended, settlement);
             }
             Record::Reconciled(evidence, labels) => {
                 self.resolve(evidence, labels, counts);
@@ -432,9 +435,12 @@ impl Books {
         self.totals.open = u64::try_from(self.open.len()).unwrap_or(u64::MAX);
         if counts {
             self.pending.records += 1;
+            if position.segment == COMPACTED {
+                self.pending.sums.note_compacted(seq);
+            }
             if let Some(effect) = Effect::at(record, position.segment) {
                 self.totals += &effect;
-                self.pending.sums.apply(seq, record, &effect);
+                self.pending.sums.apply(seq, record, &effect, begun);
                 if let Some(effects) = &mut self.effects {
                     effects.push(effect);
                 }
@@ -451,13 +457,17 @@ impl Books {
             labels: Labels::of_intent(intent),
             seq,
             request_bytes: intent.request_bytes,
+            model: Model::of(intent.model.as_deref()),
         };
         self.open.insert(intent.id, open);
     }
 
-    fn finish(&mut self, ended: Unresolved, settlement: Settlement) {
+    fn finish(&mut self, ended: Unresolved, settlement: Settlement) -> Option<Begun> {
         let id = ended.id;
-        self.open.remove(&id);
+        let begun = self.open.remove(&id).map(|open| Begun {
+            seq: open.seq,
+            model: open.model,
+        });
         let key = ended.labels.key.clone();
         if let Some(key) = key {
             self.keys.end(&key, ended);
@@ -470,6 +480,7 @@ impl Books {
         {
             self.recent.remove(&oldest);
         }
+        begun
     }
 
     fn resolve(&mut self, evidence: &Evidence, labels: &Labels, counts: bool) {

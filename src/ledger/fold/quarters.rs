@@ -1,5 +1,5 @@
-//! What a stretch of records changes in the sums by quarter hour, line and state: what `spend` is answered
-//! from.
+//! What a stretch of records changes in the sums by quarter hour, line, model and state: what `spend` is
+//! answered from.
 //!
 //! An entry is filed under the state it came to, with all its lines. While its price is not known it is
 //! filed as unresolved; when evidence comes, what it added moves to `reconciled`.
@@ -11,6 +11,7 @@ use std::collections::btree_map::Entry;
 
 use crate::ledger::entry::{Labels, State, StateWord};
 use crate::ledger::fold::effect::Effect;
+use crate::ledger::fold::models::{Model, SumsAt};
 use crate::ledger::id::EntryId;
 use crate::ledger::record::Record;
 use crate::ledger::rollup::RollupAt;
@@ -19,75 +20,91 @@ use crate::ledger::sums::LineSums;
 /// The changes of some records.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    added: BTreeMap<RollupAt, LineSums>,
+    added: BTreeMap<SumsAt, LineSums>,
     /// What left a state for another one.
-    removed: BTreeMap<RollupAt, LineSums>,
+    removed: BTreeMap<SumsAt, LineSums>,
     /// Entries whose price may still come, and what they added.
     unresolved: BTreeMap<EntryId, Filed>,
     evidence: Vec<Evidenced>,
-    /// By quarter hour, Unix milliseconds: the numbers of the first and the last record that ended an entry
-    /// which began then.
+    /// By quarter hour, Unix milliseconds: the numbers of the first and the last record that began or ended an
+    /// entry which began then and has ended.
     ends: BTreeMap<u64, (u64, u64)>,
     /// Entries that evidence came for when it was not known any more what they had added.
     unmoved: u64,
+    /// The last record of the compacted segment; 0 for none.
+    compacted_seq: u64,
+}
+
+/// What the first line of an entry said that ends now.
+#[derive(Clone, Debug)]
+pub struct Begun {
+    pub seq: u64,
+    pub model: Model,
 }
 
 /// What an entry added to the sums when it ended, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filed {
-    pub at: RollupAt,
+    pub at: SumsAt,
     pub row: LineSums,
     /// It is an eval run's, which may wait for its price for any time.
     pub is_of_run: bool,
 }
 
-/// Evidence for an entry: what it adds, and whether the entry was moved with it.
+/// Evidence for an entry, and what it adds.
 #[derive(Clone, Debug)]
 pub struct Evidenced {
     pub id: EntryId,
     pub at: RollupAt,
     pub row: LineSums,
-    /// `false`: its end lies before these records.
-    pub is_moved: bool,
+    /// `None`: the entry's end lies before these records. What the evidence adds is not in the sums yet, and the
+    /// entry was not moved.
+    pub model: Option<Model>,
 }
 
 // === impl Changes ===
 
 impl Changes {
-    /// No sums: so many entries that evidence came for could not be moved.
-    pub fn of_unmoved(unmoved: u64) -> Self {
+    /// These without their sums, which were written.
+    pub fn without_sums(self) -> Self {
         Self {
-            unmoved,
+            unmoved: self.unmoved,
+            compacted_seq: self.compacted_seq,
             ..Self::default()
         }
     }
 
-    /// Adds what a record changes. `effect`: what it adds to the sums.
-    pub fn apply(&mut self, seq: u64, record: &Record, effect: &Effect) {
+    /// Adds what a record changes. `effect`: what it adds to the sums. `begun`: of the entry that it ends.
+    pub fn apply(&mut self, seq: u64, record: &Record, effect: &Effect, begun: Option<Begun>) {
         let filed =
             |labels: &Labels, state| RollupAt::new(labels.started_ms, effect.line.clone(), state);
+        let (first_seq, model) = match begun {
+            Some(begun) => (begun.seq, begun.model),
+            None => (seq, Model::NotKnown),
+        };
         match record {
-            Record::Rollup(rollup) => self.add(rollup.at(), &effect.row),
+            Record::Rollup(rollup) => {
+                self.add(SumsAt::of(rollup.at(), Model::Compacted), &effect.row)
+            }
             Record::Outcome(outcome, labels, verdict) => {
                 let at = filed(labels, filed_under(record, verdict.state));
+                let at = SumsAt::of(at, model);
+                self.note_ends(at.at_ms, (first_seq, seq));
                 let is_of_run = outcome.run_id.is_some();
-                self.end(seq, outcome.id, at, verdict.state, effect, is_of_run);
+                self.end(outcome.id, at, verdict.state, effect, is_of_run);
             }
             Record::Crashed(ended, labels) | Record::Withdrawn(ended, labels) => {
                 let at = filed(labels, filed_under(record, ended.state));
-                self.end(seq, ended.id, at, ended.state, effect, false);
+                let at = SumsAt::of(at, model);
+                self.note_ends(at.at_ms, (first_seq, seq));
+                self.end(ended.id, at, ended.state, effect, false);
             }
-            Record::Reconciled(evidence, labels) => {
-                let at = filed(labels, StateWord::Reconciled);
-                self.add(at.clone(), &effect.row);
-                let is_moved = self.move_resolved(evidence.id);
-                self.evidence.push(Evidenced {
-                    id: evidence.id,
-                    at,
-                    row: effect.row.clone(),
-                    is_moved,
-                });
-            }
+            Record::Reconciled(evidence, labels) => self.add_evidence(Evidenced {
+                id: evidence.id,
+                at: filed(labels, StateWord::Reconciled),
+                row: effect.row.clone(),
+                model: None,
+            }),
             Record::Intent(_) | Record::Delivery(..) | Record::Unknown => {}
         }
     }
@@ -100,15 +117,14 @@ impl Changes {
         for (at, row) in later.removed {
             merge(&mut self.removed, at, &row);
         }
-        for mut evidenced in later.evidence {
-            evidenced.is_moved = evidenced.is_moved || self.move_resolved(evidenced.id);
-            self.evidence.push(evidenced);
+        for evidenced in later.evidence {
+            self.add_evidence(evidenced);
         }
         self.unresolved.extend(later.unresolved);
         self.unmoved = self.unmoved.saturating_add(later.unmoved);
-        for (quarter, (first, last)) in later.ends {
-            self.note_end(quarter, first);
-            self.note_end(quarter, last);
+        self.note_compacted(later.compacted_seq);
+        for (quarter_ms, ends) in later.ends {
+            self.note_ends(quarter_ms, ends);
         }
     }
 
@@ -119,7 +135,7 @@ impl Changes {
 
     /// The sums that changed: where, by how much, and whether that was added there or left. What was added
     /// comes first.
-    pub fn sums(&self) -> impl Iterator<Item = (&RollupAt, &LineSums, bool)> {
+    pub fn sums(&self) -> impl Iterator<Item = (&SumsAt, &LineSums, bool)> {
         let added = self.added.iter().map(|(at, row)| (at, row, true));
         let removed = self.removed.iter().map(|(at, row)| (at, row, false));
         added.chain(removed)
@@ -130,8 +146,8 @@ impl Changes {
         self.unresolved.iter().map(|(id, filed)| (*id, filed))
     }
 
-    /// The numbers of the first and the last record that ended an entry which began in a quarter hour. Its
-    /// beginning is in Unix milliseconds.
+    /// The numbers of the first and the last record that began or ended an entry which began in a quarter hour and
+    /// has ended. The quarter hour's beginning is in Unix milliseconds.
     pub fn ends(&self, quarter_ms: u64) -> Option<(u64, u64)> {
         self.ends.get(&quarter_ms).copied()
     }
@@ -141,31 +157,46 @@ impl Changes {
         self.unmoved
     }
 
-    /// What evidence came for; whoever takes it moves what is not moved yet.
+    /// The last record of the compacted segment; 0 where these have none of it.
+    pub fn compacted_seq(&self) -> u64 {
+        self.compacted_seq
+    }
+
+    /// A record of the compacted segment is among these.
+    pub fn note_compacted(&mut self, seq: u64) {
+        self.compacted_seq = self.compacted_seq.max(seq);
+    }
+
+    /// What evidence came for; whoever takes it calls [`Self::resolve`] for what has no model yet.
     pub fn take_evidence(&mut self) -> Vec<Evidenced> {
         std::mem::take(&mut self.evidence)
     }
 
-    /// Moves what an entry added from its state to `reconciled`.
-    pub fn move_filed(&mut self, filed: Filed) {
-        let reconciled = RollupAt {
-            state: StateWord::Reconciled,
-            ..filed.at.clone()
+    /// Adds what evidence adds, and moves what its entry had added to `reconciled`. `filed`: where that is still
+    /// known. Answers the entry's model.
+    pub fn resolve(&mut self, evidenced: &Evidenced, filed: Option<Filed>) -> Model {
+        let model = match filed {
+            None => {
+                self.unmoved = self.unmoved.saturating_add(1);
+                Model::NotKnown
+            }
+            Some(filed) => {
+                let model = filed.at.line.model.clone();
+                let reconciled = SumsAt {
+                    state: StateWord::Reconciled,
+                    ..filed.at.clone()
+                };
+                self.add(reconciled, &filed.row);
+                merge(&mut self.removed, filed.at, &filed.row);
+                model
+            }
         };
-        self.add(reconciled, &filed.row);
-        merge(&mut self.removed, filed.at, &filed.row);
+        let at = SumsAt::of(evidenced.at.clone(), model.clone());
+        self.add(at, &evidenced.row);
+        model
     }
 
-    fn end(
-        &mut self,
-        seq: u64,
-        id: EntryId,
-        at: RollupAt,
-        state: State,
-        effect: &Effect,
-        is_of_run: bool,
-    ) {
-        self.note_end(at.at_ms, seq);
+    fn end(&mut self, id: EntryId, at: SumsAt, state: State, effect: &Effect, is_of_run: bool) {
         self.add(at.clone(), &effect.row);
         if state.is_unresolved() {
             let row = effect.row.clone();
@@ -173,23 +204,26 @@ impl Changes {
         }
     }
 
-    fn move_resolved(&mut self, id: EntryId) -> bool {
-        let filed = self.unresolved.remove(&id);
-        filed.map(|filed| self.move_filed(filed)).is_some()
+    fn add_evidence(&mut self, mut evidenced: Evidenced) {
+        if evidenced.model.is_none()
+            && let Some(filed) = self.unresolved.remove(&evidenced.id)
+        {
+            evidenced.model = Some(self.resolve(&evidenced, Some(filed)));
+        }
+        self.evidence.push(evidenced);
     }
 
-    fn note_end(&mut self, quarter_ms: u64, seq: u64) {
-        let (first, last) = self.ends.entry(quarter_ms).or_insert((seq, seq));
-        *first = seq.min(*first);
-        *last = seq.max(*last);
+    fn note_ends(&mut self, quarter_ms: u64, (first, last): (u64, u64)) {
+        let ends = self.ends.entry(quarter_ms).or_insert((first, last));
+        *ends = (first.min(ends.0), last.max(ends.1));
     }
 
-    fn add(&mut self, at: RollupAt, row: &LineSums) {
+    fn add(&mut self, at: SumsAt, row: &LineSums) {
         merge(&mut self.added, at, row);
     }
 }
 
-fn merge(rows: &mut BTreeMap<RollupAt, LineSums>, at: RollupAt, row: &LineSums) {
+fn merge(rows: &mut BTreeMap<SumsAt, LineSums>, at: SumsAt, row: &LineSums) {
     match rows.entry(at) {
         Entry::Occupied(sums) => *sums.into_mut() += row,
         Entry::Vacant(place) => drop(place.insert(row.clone())),

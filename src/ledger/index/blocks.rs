@@ -26,7 +26,8 @@ pub enum Length {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeBlock {
     cells: BTreeMap<Cell, Figures>,
-    /// Of a quarter hour: the numbers of the first and the last record that ended an entry begun in it.
+    /// Of a quarter hour: the numbers of the first and the last record that began or ended an entry begun in it
+    /// which has ended.
     ends: Option<(u64, u64)>,
 }
 
@@ -72,7 +73,7 @@ impl TimeBlock {
         Ok(())
     }
 
-    /// Entries that began here were ended by these records.
+    /// Entries that began here and have ended did so between these records.
     pub fn note_ends(&mut self, (first, last): (u64, u64)) {
         let (so_far_first, so_far_last) = self.ends.unwrap_or((first, last));
         self.ends = Some((so_far_first.min(first), so_far_last.max(last)));
@@ -100,8 +101,8 @@ impl TimeBlock {
     }
 }
 
-/// Hands each cell of an encoded block to `add`, which reads its figures; answers the numbers of the
-/// records that ended its entries, where it has them.
+/// Hands each cell of an encoded block to `add`, which reads its figures; answers between which records its
+/// entries began and ended, where it has that.
 pub fn each_cell(
     bytes: &[u8],
     mut add: impl FnMut(Cell, &mut &[u8]) -> Option<()>,

@@ -12,7 +12,7 @@ use crate::ledger::entry::StateWord;
 use crate::ledger::id::EntryId;
 use crate::ledger::sums::{Globals, MicroUsdSum};
 
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;
 
 /// First byte of each value: how the rest is encoded.
 const VALUE_VERSION: u8 = 1;
@@ -57,6 +57,9 @@ pub struct Meta {
     /// The answers of the outcomes up to here were given to their apps, or noted.
     #[serde(default)]
     pub given_seq: u64,
+    /// The last record of the compacted segment that this was made from; 0: it was made from entries, one by one.
+    #[serde(default)]
+    pub compacted_seq: u64,
 }
 
 pub fn text_key(kind: u8, text: &str) -> Vec<u8> {

@@ -15,10 +15,11 @@ use super::rows::{
 };
 use super::write::filed;
 use crate::ledger::entry::StateWord;
+use crate::ledger::fold::models::ModelLine;
 use crate::ledger::fold::quarters::Filed;
 use crate::ledger::id::EntryId;
 use crate::ledger::journal::segments::JournalFiles;
-use crate::ledger::sums::{LineKey, LineSums};
+use crate::ledger::sums::LineSums;
 
 /// The index while nothing is written to it.
 pub struct Snapshot<'a> {
@@ -38,19 +39,19 @@ pub struct Grouped {
 /// A quarter hour of which a part is asked for.
 #[derive(Debug, Default)]
 pub struct Edge {
-    /// The numbers of the first and the last record that ended an entry begun in it.
+    /// The numbers of the first and the last record that began or ended an entry begun in it which has ended.
     pub ends: Option<(u64, u64)>,
     /// How many of its entries have ended.
     pub requests: u128,
     /// What evidence for its entries added.
-    pub evidence: Vec<(EntryId, LineKey, LineSums)>,
+    pub evidence: Vec<(EntryId, ModelLine, LineSums)>,
 }
 
 /// Which stretch of time all of a block counts for; `None`: its parts count for different ones.
 pub type Place<'a> = dyn FnMut(u64, u64) -> Option<u64> + 'a;
 
 /// The group of a line and a state.
-pub type Group<'a> = dyn FnMut(&LineKey, StateWord) -> u32 + 'a;
+pub type Group<'a> = dyn FnMut(&ModelLine, StateWord) -> Result<u32, IndexError> + 'a;
 
 // === impl Grouped ===
 
@@ -102,9 +103,14 @@ impl<'a> Snapshot<'a> {
         self.meta.oldest_open_seq
     }
 
-    /// Every entry is filed under the state that it came to.
+    /// Every entry is filed under the state that it came to, and all evidence under the model of its entry.
     pub fn is_filed_by_state(&self) -> bool {
         self.meta.unmoved == 0
+    }
+
+    /// The last record of the compacted segment that this was made from; 0: it was made from entries, one by one.
+    pub fn compacted_seq(&self) -> u64 {
+        self.meta.compacted_seq
     }
 
     /// Nothing is known to be damaged of the journal.
@@ -134,7 +140,7 @@ impl<'a> Snapshot<'a> {
             let mut failed = None;
             let read = each_cell(opened(block)?, |cell, rest| {
                 let known = groups.get(&cell).copied();
-                let number = known.map_or_else(|| Ok(group(self.lines.get(cell.0)?, cell.1)), Ok);
+                let number = known.map_or_else(|| group(self.lines.get(cell.0)?, cell.1), Ok);
                 let number = number.map_err(|error| failed = Some(error)).ok()?;
                 groups.insert(cell, number);
                 let sums = grouped.rows.entry((stretch, number)).or_default();

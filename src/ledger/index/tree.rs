@@ -231,16 +231,24 @@ impl Index {
         if u64::try_from(lines.len()) != Ok(meta.lines) {
             return Err(IndexError::Incomplete);
         }
-        let mut sums: BTreeMap<u16, Figures> = BTreeMap::new();
+        let (mut places, mut sums) = (BTreeMap::new(), Vec::new());
+        let place_of = lines.iter().map(|line| {
+            let next = places.len();
+            *places.entry(&line.line).or_insert(next)
+        });
+        let place_of: Vec<usize> = place_of.collect();
+        sums.resize_with(places.len(), Figures::default);
         for pair in db.scan_prefix([BLOCK, Length::Sixteen.byte()]) {
             let (_, value) = pair?;
             each_cell(opened(&value)?, |(line, _), rest| {
-                sums.entry(line).or_default().add_encoded(rest)
+                let place = place_of.get(usize::from(line))?;
+                sums.get_mut(*place)?.add_encoded(rest)
             })?;
         }
         let mut totals = Totals::default();
-        for (line, figures) in sums {
-            totals.extend([(lines.get(line)?, &figures.row())]);
+        for (line, place) in places {
+            let row = sums.get(place).ok_or(IndexError::Incomplete)?.row();
+            totals.extend([(line, &row)]);
         }
         if totals.requests() != meta.requests || totals.billed() != meta.billed {
             return Err(IndexError::Incomplete);
@@ -280,7 +288,7 @@ impl Index {
             let is_quarter = |from: u64, until: u64| until - from <= Length::Quarter.ms();
             let mut place = |from, until| is_quarter(from, until).then_some(0);
             snapshot
-                .sums(0, u64::MAX, usize::MAX, &mut place, &mut |_, _| 0)
+                .sums(0, u64::MAX, usize::MAX, &mut place, &mut |_, _| Ok(0))
                 .map(drop)
         })
     }
@@ -349,7 +357,7 @@ impl Index {
                 }
             }
         }
-        let unmoved = write_sums(db, lines, &mut batch, pending.sums)?;
+        let left = write_sums(db, lines, &mut batch, pending.sums)?;
         forget_filed(db, &mut batch, reached.pruned_ms)?;
         let meta = Meta {
             format: FORMAT,
@@ -358,11 +366,12 @@ impl Index {
             oldest_open_seq: reached.oldest_open_seq,
             globals: reached.globals.clone(),
             lines: u64::try_from(lines.len()).unwrap_or(u64::MAX),
-            unmoved: before.unmoved.saturating_add(unmoved),
+            unmoved: before.unmoved.saturating_add(left.unmoved()),
             requests: reached.requests,
             billed: reached.billed,
             runs,
             given_seq: before.given_seq.max(reached.given_seq),
+            compacted_seq: before.compacted_seq.max(left.compacted_seq()),
         };
         batch.insert(META, encode(&meta)?);
         Ok(db.apply_batch(batch)?)
@@ -375,9 +384,9 @@ impl Index {
         guarded(|| {
             let db = self.handle.db()?;
             let mut batch = sled::Batch::default();
-            let unmoved = write_sums(db, &mut lines, &mut batch, sums)?;
+            let left = write_sums(db, &mut lines, &mut batch, sums)?;
             db.apply_batch(batch)?;
-            Ok(Changes::of_unmoved(unmoved))
+            Ok(left)
         })
     }
 

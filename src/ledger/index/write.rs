@@ -12,11 +12,10 @@ use super::rows::{
     EVIDENCE, FILED, FILED_OF_RUN, block_key, decode_entry, encode, encode_entry, entry_key,
     line_key, opened, sealed,
 };
+use crate::ledger::fold::models::{ModelLine, SumsAt};
 use crate::ledger::fold::quarters::{Changes, Filed};
 use crate::ledger::id::EntryId;
 use crate::ledger::kept_key::EPOCH_MS;
-use crate::ledger::rollup::RollupAt;
-use crate::ledger::sums::LineKey;
 
 /// How long it is kept what an entry without a price added. Its key is forgotten after 24 hours.
 const FILED_MS: u64 = 3 * EPOCH_MS;
@@ -26,38 +25,37 @@ const FORGOTTEN_MAX: usize = 1_000;
 
 /// One change of a block.
 struct Change<'a> {
-    at: &'a RollupAt,
+    at: &'a SumsAt,
     figures: Figures,
     is_added: bool,
 }
 
-/// Adds what changed to a batch. Answers for how many entries evidence came when it was not known any more
-/// what they had added.
+/// Adds what changed to a batch. Answers what has no place in the blocks.
 pub fn write_sums(
     db: &sled::Db,
     lines: &mut LineNumbers,
     batch: &mut sled::Batch,
     mut sums: Changes,
-) -> Result<u64, IndexError> {
-    let mut unmoved = sums.unmoved();
-    for evidenced in sums.take_evidence() {
-        let (id, at) = (evidenced.id, &evidenced.at);
+) -> Result<Changes, IndexError> {
+    for mut evidenced in sums.take_evidence() {
+        let (id, at_ms) = (evidenced.id, evidenced.at.at_ms);
+        let model = match evidenced.model.take() {
+            Some(model) => model,
+            None => {
+                let (key, filed) = filed(db, lines, id, at_ms)?.unzip();
+                if let Some(key) = key {
+                    batch.remove(key);
+                }
+                sums.resolve(&evidenced, filed)
+            }
+        };
+        let at = SumsAt::of(evidenced.at, model);
         let line = number(lines, batch, &at.line)?;
-        let key = entry_key(EVIDENCE, at.at_ms, Some(id));
+        let key = entry_key(EVIDENCE, at_ms, Some(id));
         batch.insert(
             key,
             encode_entry(line, at.state, &Figures::of(&evidenced.row)),
         );
-        if evidenced.is_moved {
-            continue;
-        }
-        match filed(db, lines, id, at.at_ms)? {
-            Some((key, filed)) => {
-                batch.remove(key);
-                sums.move_filed(filed);
-            }
-            None => unmoved += 1,
-        }
     }
     for (id, filed) in sums.unresolved() {
         let kind = if filed.is_of_run { FILED_OF_RUN } else { FILED };
@@ -100,7 +98,7 @@ pub fn write_sums(
             batch.insert(key, sealed(&block.encode()));
         }
     }
-    Ok(unmoved)
+    Ok(sums.without_sums())
 }
 
 /// What an entry added when it ended, where that is still known, and the key of that row.
@@ -114,7 +112,7 @@ pub fn filed(
         let key = entry_key(kind, quarter_ms, Some(id));
         if let Some(value) = db.get(&key)? {
             let (line, state, figures) = decode_entry(&value)?;
-            let at = RollupAt {
+            let at = SumsAt {
                 at_ms: quarter_ms,
                 line: lines.get(line)?.clone(),
                 state,
@@ -149,11 +147,11 @@ pub fn forget_filed(
 fn number(
     lines: &mut LineNumbers,
     batch: &mut sled::Batch,
-    line: &LineKey,
+    line: &ModelLine,
 ) -> Result<u16, IndexError> {
     let (number, is_new) = lines.number(line)?;
     if is_new {
-        batch.insert(line_key(number), encode(line)?);
+        batch.insert(line_key(number), encode(lines.get(number)?)?);
     }
     Ok(number)
 }

@@ -16,13 +16,13 @@ pub enum GroupBy {
     ServedBy,
     Day,
     State,
-    /// The model that the app asked for. Only the journal's lines have it, and what follows from
-    /// [`Self::Session`] on: the index keeps no sums by it.
+    /// The model that the app asked for.
     Model,
     Hour,
     /// As ISO 8601 counts them: from Monday, the first one with most of its days in the year.
     Week,
     Month,
+    /// Only the journal's lines have it, and what follows: the index keeps no sums by it.
     Session,
     User,
     Tag(TagKey),
@@ -56,10 +56,7 @@ impl GroupBy {
 
     /// Only the journal's lines say it.
     pub fn is_of_lines(self) -> bool {
-        matches!(
-            self,
-            Self::Model | Self::Session | Self::User | Self::Tag(_)
-        )
+        matches!(self, Self::Session | Self::User | Self::Tag(_))
     }
 
     /// The user, or a tag.

@@ -18,6 +18,7 @@ use jiff::tz::TimeZone;
 
 use crate::ledger::entry::{Labels, StateWord};
 use crate::ledger::error::LedgerError;
+use crate::ledger::fold::models::ModelLine;
 use crate::ledger::id::EntryId;
 use crate::ledger::index::blocks::Length;
 use crate::ledger::index::copy::IndexCopy;
@@ -28,9 +29,8 @@ use crate::ledger::index::tree::Index;
 use crate::ledger::journal::reader::{JournalReader, steadily};
 use crate::ledger::journal::segments::Segment;
 use crate::ledger::read::group_by::GroupBy;
-use crate::ledger::read::spend::{Folding, OfEntry, ROWS_MAX, Spend, Sums};
+use crate::ledger::read::spend::{Folding, OfEntry, ROWS_MAX, Reconciled, Spend, Sums};
 use crate::ledger::record::Record;
-use crate::ledger::sums::LineKey;
 
 /// Less of the journal than this is read as soon as the index is copied.
 const WORTH_BYTES: u64 = 24 << 20;
@@ -57,15 +57,15 @@ struct Asking<'a, 'b> {
     days: Days,
     /// The quarter hours that a bound cuts, by their beginnings.
     edges: BTreeMap<u64, Edge>,
-    /// Entries that evidence comes for behind what the index knows. Empty where it is not asked by state.
-    reconciled: HashSet<EntryId>,
+    /// Entries that evidence comes for behind what the index knows. Empty where it is not asked by state or model.
+    reconciled: Reconciled,
 }
 
 /// Groups of lines and states, by number.
 #[derive(Default)]
 struct Groups {
     /// One line and state of each group.
-    by_number: Vec<(LineKey, StateWord)>,
+    by_number: Vec<(ModelLine, StateWord)>,
     numbers: HashMap<Vec<String>, u32>,
 }
 
@@ -153,18 +153,37 @@ fn ask_index(
     }
 }
 
+/// The words of a line's sums. [`IndexError::Unfit`]: it is asked by model, and these have none of their own.
+fn words(
+    sums: &Sums<'_>,
+    at_ms: Option<u64>,
+    line: &ModelLine,
+    state: StateWord,
+) -> Result<Vec<String>, IndexError> {
+    let of = OfEntry::of_sum(sums, &line.model).ok_or(IndexError::Unfit)?;
+    Ok(sums.words(at_ms, &line.line, state, of))
+}
+
 // === impl Asking ===
 
 impl<'a, 'b> Asking<'a, 'b> {
     /// Takes from the index all that it has.
     fn of(sums: &'a Sums<'b>, snapshot: &Snapshot<'_>, state_dir: &Path) -> Result<Self, NoAnswer> {
-        let is_by_state = sums.is_by(GroupBy::State);
-        if !snapshot.is_journal_sound() || (is_by_state && !snapshot.is_filed_by_state()) {
+        let is_by_evidence = sums.is_by_evidence();
+        if !snapshot.is_journal_sound() || (is_by_evidence && !snapshot.is_filed_by_state()) {
             return Err(IndexError::Unfit.into());
         }
         let reader = JournalReader::open(state_dir)?;
         let stands_for = reader.segments.first().and_then(Segment::stands_for);
         let compacted_seq = stands_for.map_or(0, |stands_for| stands_for.seq);
+        // The index still has the models of what was compacted since it was made, and the journal has none.
+        let is_named = stands_for.is_some_and(|stands_for| {
+            stands_for.seq > snapshot.compacted_seq()
+                && sums.since_ms.unwrap_or(0) <= stands_for.until_ms
+        });
+        if is_named && sums.is_by(GroupBy::Model) {
+            return Err(IndexError::Unfit.into());
+        }
         let files = snapshot.files().ok_or(IndexError::Unfit)?;
         let is_misplaced = reader.segments.iter().any(Segment::is_misplaced);
         let last_seq = snapshot.last_seq();
@@ -182,7 +201,7 @@ impl<'a, 'b> Asking<'a, 'b> {
             groups: Groups::default(),
             days: Days::default(),
             edges: BTreeMap::new(),
-            reconciled: HashSet::new(),
+            reconciled: Reconciled::new(),
         };
         let quarter = Length::Quarter;
         let bounds = [sums.since_ms, sums.until_ms];
@@ -199,7 +218,7 @@ impl<'a, 'b> Asking<'a, 'b> {
         let since_ms = since_ms.unwrap_or(u64::MAX);
         let until_ms = quarter.floor(sums.until_ms.unwrap_or(u64::MAX));
         asking.add_quarters(snapshot, since_ms, until_ms)?;
-        if is_by_state {
+        if is_by_evidence {
             asking.move_resolved(snapshot, since_ms..until_ms)?;
         }
         Ok(asking)
@@ -209,13 +228,15 @@ impl<'a, 'b> Asking<'a, 'b> {
     fn finish(mut self) -> Result<Spend, NoAnswer> {
         let mut reconciled = std::mem::take(&mut self.reconciled);
         for edge in self.edges.values() {
-            reconciled.extend(edge.evidence.iter().map(|(id, ..)| *id));
+            for (id, ..) in &edge.evidence {
+                reconciled.entry(*id).or_default();
+            }
         }
         let mut folding = Folding::new(self.sums, reconciled);
         for ((number, group), figures) in self.grouped.rows() {
             let (line, state) = self.groups.get(*group)?;
             let at_ms = self.days.get(*number);
-            let words = self.sums.words(at_ms, line, *state, OfEntry::NONE);
+            let words = words(self.sums, at_ms, line, *state)?;
             folding.add_words(words, &figures.row());
         }
         for (quarter_ms, edge) in &self.edges {
@@ -256,7 +277,8 @@ impl<'a, 'b> Asking<'a, 'b> {
         Ok(())
     }
 
-    /// An entry that evidence comes for behind what the index knows is filed under another state now.
+    /// An entry that evidence comes for behind what the index knows is filed under another state now, and the
+    /// evidence under its model.
     fn move_resolved(
         &mut self,
         snapshot: &Snapshot<'_>,
@@ -264,7 +286,7 @@ impl<'a, 'b> Asking<'a, 'b> {
     ) -> Result<(), NoAnswer> {
         let tail = self.read_tail()?;
         for (id, started_ms) in &tail.evidence {
-            self.reconciled.insert(*id);
+            self.reconciled.entry(*id).or_default();
             let quarter_ms = Length::Quarter.floor(*started_ms);
             if !quarters.contains(&quarter_ms) || tail.ended.contains(id) {
                 continue;
@@ -276,10 +298,12 @@ impl<'a, 'b> Asking<'a, 'b> {
             let place = place.ok_or(IndexError::Unfit)?;
             let figures = Figures::of(&filed.row);
             let line = &filed.at.line;
-            let was = self.groups.number(self.sums, line, filed.at.state);
-            let is = self.groups.number(self.sums, line, StateWord::Reconciled);
+            let was = self.groups.number(self.sums, line, filed.at.state)?;
+            let is = self.groups.number(self.sums, line, StateWord::Reconciled)?;
             self.grouped.take_away((place, was), &figures)?;
             self.grouped.add((place, is), &figures);
+            let of = OfEntry::of_sum(self.sums, &line.model).ok_or(IndexError::Unfit)?;
+            self.reconciled.insert(*id, Some(of.model.into()));
         }
         Ok(())
     }
@@ -313,6 +337,12 @@ impl<'a, 'b> Asking<'a, 'b> {
         // When the entries began that evidence may have come for.
         let mut begun: HashMap<EntryId, u64> = HashMap::new();
         let mut read = |_, record: &Record| {
+            if let Record::Intent(intent) = record
+                && is_of_it(&Labels::of_intent(intent))
+            {
+                // Whatever has not ended is read again from the first of those that were in flight.
+                folding.note(record);
+            }
             let (Record::Outcome(_, labels, _)
             | Record::Crashed(_, labels)
             | Record::Withdrawn(_, labels)) = record
@@ -335,10 +365,7 @@ impl<'a, 'b> Asking<'a, 'b> {
         for (id, line, row) in &edge.evidence {
             let started_ms = begun.get(id).ok_or(IndexError::Unfit)?;
             if self.sums.covers_moment(*started_ms) {
-                let state = StateWord::Reconciled;
-                let words = self
-                    .sums
-                    .words(Some(*started_ms), line, state, OfEntry::NONE);
+                let words = words(self.sums, Some(*started_ms), line, StateWord::Reconciled)?;
                 folding.add_words(words, row);
             }
         }
@@ -380,18 +407,23 @@ impl<'a, 'b> Asking<'a, 'b> {
 // === impl Groups ===
 
 impl Groups {
-    fn number(&mut self, sums: &Sums<'_>, line: &LineKey, state: StateWord) -> u32 {
-        let words = sums.words(None, line, state, OfEntry::NONE);
+    fn number(
+        &mut self,
+        sums: &Sums<'_>,
+        line: &ModelLine,
+        state: StateWord,
+    ) -> Result<u32, IndexError> {
+        let words = words(sums, None, line, state)?;
         if let Some(number) = self.numbers.get(&words) {
-            return *number;
+            return Ok(*number);
         }
         let number = u32::try_from(self.by_number.len()).unwrap_or(u32::MAX);
         self.by_number.push((line.clone(), state));
         self.numbers.insert(words, number);
-        number
+        Ok(number)
     }
 
-    fn get(&self, number: u32) -> Result<&(LineKey, StateWord), IndexError> {
+    fn get(&self, number: u32) -> Result<&(ModelLine, StateWord), IndexError> {
         let found = usize::try_from(number).ok();
         let found = found.and_then(|number| self.by_number.get(number));
         found.ok_or(IndexError::Unfit)

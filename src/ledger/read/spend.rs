@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::ledger::entry::{Intent, Labels, State, StateWord};
 use crate::ledger::error::LedgerError;
 use crate::ledger::fold::effect::Effect;
+use crate::ledger::fold::models::Model;
 use crate::ledger::fold::quarters::filed_under;
 use crate::ledger::id::EntryId;
 use crate::ledger::journal::reader::{JournalReader, LinePosition};
@@ -101,6 +102,9 @@ pub struct Sums<'a> {
     pub rows_max: usize,
 }
 
+/// Entries that evidence comes for, and their models as far as they are known.
+pub(super) type Reconciled = HashMap<EntryId, Option<Arc<str>>>;
+
 /// An answer in the making.
 pub(super) struct Folding<'a> {
     asked: &'a Sums<'a>,
@@ -108,7 +112,7 @@ pub(super) struct Folding<'a> {
     rows: BTreeMap<Vec<String>, (LineSums, u64)>,
     open: HashMap<EntryId, BegunEntry>,
     /// Entries that evidence comes for, and their models. Filled only when it is asked by state or model.
-    reconciled: HashMap<EntryId, Option<Arc<str>>>,
+    reconciled: Reconciled,
     /// The models that were met: each is held once.
     models: HashSet<Arc<str>>,
     /// There were more rows than there may be.
@@ -143,12 +147,13 @@ impl Sums<'_> {
     /// Folds the journal's lines.
     pub fn of(&self, reader: &JournalReader) -> Result<Spend, LedgerError> {
         let first = reader.first_since(self.since_ms);
-        let reconciled = if self.is_by(GroupBy::State) || self.is_by(GroupBy::Model) {
+        let reconciled = if self.is_by_evidence() {
             let segment = first;
             reconciled_after(reader, LinePosition { segment, offset: 0 })?
         } else {
             HashSet::new()
         };
+        let reconciled = reconciled.into_iter().map(|id| (id, None)).collect();
         let mut folding = Folding::new(self, reconciled);
         let part = reader.segments.get(first..).unwrap_or_default();
         let report = scan(&reader.journal, part, &mut |_, _, record| {
@@ -176,6 +181,11 @@ impl Sums<'_> {
 
     pub(super) fn is_by(&self, by: GroupBy) -> bool {
         self.group.contains(&by)
+    }
+
+    /// What an entry is filed under, or its evidence, depends on both.
+    pub(super) fn is_by_evidence(&self) -> bool {
+        self.is_by(GroupBy::State) || self.is_by(GroupBy::Model)
     }
 
     /// Only the journal's lines say what it is grouped by.
@@ -236,7 +246,7 @@ impl Sums<'_> {
 
 // === impl OfEntry ===
 
-impl OfEntry<'_> {
+impl<'a> OfEntry<'a> {
     /// Of entries of which only sums are left.
     const COMPACTED: Self = Self {
         model: COMPACTED,
@@ -244,13 +254,24 @@ impl OfEntry<'_> {
         values: &[],
         no_mark: COMPACTED,
     };
-    /// Of a sum that is by nothing of this.
-    pub(super) const NONE: Self = Self {
-        model: "",
-        session: None,
-        values: &[],
-        no_mark: "",
-    };
+
+    /// Of a sum of the index, which is by nothing of this but the model. `None`: it is asked for, and not named.
+    pub(super) fn of_sum(asked: &Sums<'_>, model: &'a Model) -> Option<Self> {
+        let model = match model {
+            _ if !asked.is_by(GroupBy::Model) => "",
+            Model::Named(name) => name,
+            Model::Unnamed => NO_MODEL,
+            Model::Compacted => COMPACTED,
+            Model::NotKnown => NOT_KNOWN,
+            Model::Other => return None,
+        };
+        Some(Self {
+            model,
+            session: None,
+            values: &[],
+            no_mark: "",
+        })
+    }
 
     fn value(&self, dimension: Dimension) -> String {
         let mut values = self.values.iter();
@@ -262,13 +283,14 @@ impl OfEntry<'_> {
 // === impl Folding ===
 
 impl<'a> Folding<'a> {
-    /// `reconciled`: the entries that evidence comes for, when it is asked by state or model.
-    pub(super) fn new(asked: &'a Sums<'a>, reconciled: HashSet<EntryId>) -> Self {
+    /// `reconciled`: the entries that evidence comes for, when it is asked by state or model; and the models of
+    /// those that began before what is folded.
+    pub(super) fn new(asked: &'a Sums<'a>, reconciled: Reconciled) -> Self {
         Self {
             asked,
             rows: BTreeMap::new(),
             open: HashMap::new(),
-            reconciled: reconciled.into_iter().map(|id| (id, None)).collect(),
+            reconciled,
             models: HashSet::new(),
             is_cut: false,
             is_rounded: false,

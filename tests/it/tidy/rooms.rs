@@ -248,7 +248,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
         "src/ledger/fold",
         &[
             &["state", "effect", "charge"],
-            &["leases", "sessions"],
+            &["leases", "models", "sessions"],
             &["totals", "keys", "quarters", "undelivered", "usage"],
             &["books"],
         ],

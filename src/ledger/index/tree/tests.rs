@@ -298,10 +298,9 @@ async fn i11_sums_of_too_many_rows_are_not_gathered_to_the_end() {
             let is_taken = is_whole || until_ms - from_ms == Length::Quarter.ms();
             is_taken.then_some(from_ms)
         };
-        let asked = ledger
-            .index()
-            .unwrap()
-            .ask(|snapshot| snapshot.sums(0, u64::MAX, rows_max, &mut { of_block }, &mut |_, _| 0));
+        let asked = ledger.index().unwrap().ask(|snapshot| {
+            snapshot.sums(0, u64::MAX, rows_max, &mut { of_block }, &mut |_, _| Ok(0))
+        });
         asked.unwrap().rows().len()
     };
 

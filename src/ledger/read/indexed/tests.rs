@@ -17,6 +17,7 @@ use crate::ledger::fixtures::history::{Asked, History, Step, kept_by, model, que
 use crate::ledger::fixtures::{
     Bench, START_MS, begin, billed, ended, intent, kill_after_next, minted,
 };
+use crate::ledger::index::blocks::Length;
 use crate::ledger::journal::reader::JournalReader;
 use crate::ledger::query::{Filter, entries, verify};
 use crate::ledger::read::spend::{GroupBy, ROWS_MAX, Spend, Sums};
@@ -45,7 +46,7 @@ fn both(ledger: &Ledger, state: &Path, asked: &Asked) -> (Spend, Option<Spend>) 
 
 /// Every question of the history, and each with bounds that cut quarter hours.
 fn all_questions(history: &History) -> Vec<Asked> {
-    let mut all = questions(history);
+    let mut all = questions(history, &kept_by());
     let cut = all.clone().into_iter().map(|mut asked| {
         asked.since_ms = asked.since_ms.map(|since| since + 7 * MINUTE_MS + 3);
         asked.until_ms = asked.until_ms.map(|until| until + 11 * MINUTE_MS);
@@ -229,8 +230,18 @@ proptest! {
         let ledger = history.paper.bench.open();
         prop_assert_eq!(ledger.health().index_rebuilds, 1);
         agree(&ledger, &history, !is_compacted)?;
+        // Made from what was compacted, it has no more models than that.
+        let (journal, index) = both(&ledger, &history.state(), &by_model());
+        prop_assert_eq!(index, Some(journal));
         runtime.block_on(ledger.close());
         prop_assert!(verify(&history.state()).unwrap().ok);
+    }
+}
+
+fn by_model() -> Asked {
+    Asked {
+        by: vec![GroupBy::Model, GroupBy::App, GroupBy::State],
+        ..Asked::first()
     }
 }
 
@@ -239,6 +250,69 @@ fn by_state() -> Asked {
         by: vec![GroupBy::State, GroupBy::App],
         ..Asked::first()
     }
+}
+
+/// Of an app's many models the index names some. Whatever concerns the others is answered by the journal.
+#[tokio::test]
+async fn the_journal_answers_for_models_that_the_index_does_not_name() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    let ask = async |ledger: &Ledger, number: usize| {
+        let key = format!("k{}", number / 2);
+        let mut begun = intent(ledger.new_entry_id(), ledger.wall_ms(), None);
+        begun.model = Some(format!("model-{number}"));
+        begun.key = Some(minted(&key));
+        let id = begun.id;
+        ledger.intend(begun).await.unwrap();
+        id
+    };
+    // Every second one is reconciled by the next.
+    for number in 0..70 {
+        let id = ask(&ledger, number).await;
+        let outcome = match number % 2 {
+            0 => ended(id, AttemptEnd::NoHead, Receipt::default()),
+            _ => ended(id, AttemptEnd::Answered, billed(7)),
+        };
+        ledger.settle(outcome).await.unwrap();
+    }
+    // In flight over a restart, and in a quarter hour of its own.
+    bench
+        .clock
+        .advance(Duration::from_millis(Length::Quarter.ms()));
+    let later_ms = Length::Quarter.floor(ledger.wall_ms());
+    ask(&ledger, 3).await;
+    let later = Asked {
+        since_ms: Some(later_ms),
+        ..by_model()
+    };
+    let cut = Asked {
+        since_ms: Some(START_MS + 1),
+        until_ms: Some(later_ms + 1),
+        ..by_model()
+    };
+    let mut ledger = ledger;
+    for is_made_anew in [false, true] {
+        ledger.close().await;
+        if is_made_anew {
+            fs::remove_dir_all(bench.state().join("index")).unwrap();
+        }
+        ledger = bench.open();
+        ask(&ledger, 3).await;
+        for asked in [&by_model(), &cut, &later] {
+            let (journal, index) = both(&ledger, &bench.state(), asked);
+            let is_answered = index.is_some();
+            assert!(index.is_none_or(|index| index == journal), "{asked:?}");
+            // Of a quarter hour that is cut, the entries are read one by one, and may have evidence of named ones alone.
+            if asked.since_ms != cut.since_ms {
+                assert_eq!(is_answered, asked.since_ms == later.since_ms, "{asked:?}");
+            }
+            let zone = TimeZone::UTC;
+            let answer = ledger.spend(asked.since_ms, asked.until_ms, &asked.by, &zone);
+            assert_eq!(answer.unwrap(), journal, "{asked:?}");
+        }
+    }
+    let (journal, index) = both(&ledger, &bench.state(), &by_state());
+    assert_eq!(index, Some(journal));
 }
 
 /// What was committed and not yet written to the index is in its answer, evidence for what it knows as well.
@@ -262,13 +336,15 @@ async fn an_answer_has_what_the_index_does_not_know_yet() {
         .unwrap();
     drop(ledger);
 
-    let asked = by_state();
-    let sums = sums(&asked);
-    let reader = JournalReader::open(&bench.state()).unwrap();
-    let answer = ask_index(&sums, &index, &bench.state()).unwrap();
     assert!(index.last_seq() <= known_seq + 1, "it lacks the evidence");
-    assert_eq!(answer, Some(sums.of(&reader).unwrap()));
-    let rows = answer.unwrap().rows;
+    let mut rows = Vec::new();
+    for asked in [by_model(), by_state()] {
+        let sums = sums(&asked);
+        let reader = JournalReader::open(&bench.state()).unwrap();
+        let answer = ask_index(&sums, &index, &bench.state()).unwrap();
+        assert_eq!(answer, Some(sums.of(&reader).unwrap()));
+        rows = answer.unwrap().rows;
+    }
     let words = rows.iter().map(|row| row.labels[&GroupBy::State].as_str());
     assert_eq!(words.collect::<Vec<_>>(), ["reconciled", "settled"]);
 }

@@ -294,7 +294,12 @@ impl Scribe {
 
     /// Brings the index up to date, as the writer does when nothing else is to do.
     pub fn update_index(&mut self, shelf: &mut Shelf) {
-        let pending = self.books.take_pending();
+        let mut pending = self.books.take_pending();
+        for evidenced in pending.sums.take_evidence() {
+            if evidenced.model.is_none() {
+                pending.sums.resolve(&evidenced, None);
+            }
+        }
         let kept = &mut shelf.index;
         for (_, row, is_added) in pending.sums.sums() {
             match is_added {
