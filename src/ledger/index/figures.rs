@@ -213,8 +213,18 @@ pub fn write_number(mut number: u128, to: &mut Vec<u8>) {
 
 /// The reverse of [`write_number`], which leaves the bytes behind it. `None`: it is damaged.
 pub fn read_number(from: &mut &[u8]) -> Option<u128> {
-    let mut number = 0u128;
-    for shift in (0..128).step_by(7) {
+    // Nearly all are short, and a block has thousands: these are read in 64 bits.
+    let mut short = 0u64;
+    for shift in (0..63).step_by(7) {
+        let (byte, rest) = from.split_first()?;
+        *from = rest;
+        short |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(u128::from(short));
+        }
+    }
+    let mut number = u128::from(short);
+    for shift in (63..128).step_by(7) {
         let (byte, rest) = from.split_first()?;
         *from = rest;
         let low = u128::from(byte & 0x7f);

@@ -139,10 +139,16 @@ impl<'a> Snapshot<'a> {
         let mut add = |stretch: u64, block: &[u8]| -> Result<usize, IndexError> {
             let mut failed = None;
             let read = each_cell(opened(block)?, |cell, rest| {
-                let known = groups.get(&cell).copied();
-                let number = known.map_or_else(|| group(self.lines.get(cell.0)?, cell.1), Ok);
-                let number = number.map_err(|error| failed = Some(error)).ok()?;
-                groups.insert(cell, number);
+                let number = match groups.get(&cell) {
+                    Some(number) => *number,
+                    None => {
+                        let line = self.lines.get(cell.0);
+                        let number = line.and_then(|line| group(line, cell.1));
+                        let number = number.map_err(|error| failed = Some(error)).ok()?;
+                        groups.insert(cell, number);
+                        number
+                    }
+                };
                 let sums = grouped.rows.entry((stretch, number)).or_default();
                 sums.add_encoded(rest)
             });

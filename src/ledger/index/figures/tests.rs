@@ -33,9 +33,12 @@ proptest! {
 
 #[test]
 fn the_largest_number_is_read_back_and_a_longer_one_is_damage() {
-    let mut bytes = Vec::new();
-    write_number(u128::MAX, &mut bytes);
-    assert_eq!(read_number(&mut bytes.as_slice()), Some(u128::MAX));
+    let bits = (0..128).map(|bit| 1u128 << bit);
+    for number in bits.flat_map(|bit| [bit - 1, bit]).chain([u128::MAX]) {
+        let mut bytes = Vec::new();
+        write_number(number, &mut bytes);
+        assert_eq!(read_number(&mut bytes.as_slice()), Some(number));
+    }
     let longer = [0xff; 20];
     assert_eq!(read_number(&mut longer.as_slice()), None);
     assert_eq!(Figures::default().0.len(), COUNT);
