@@ -281,8 +281,8 @@ BEGIN
     -- Two ledgers may be the month's first.
     PERFORM pg_advisory_xact_lock(4702394921427289929);
     IF to_regclass('bursar_fleet.' || name) IS NULL THEN
-        -- Attached, for that waits for no reader; a table that is made as a partition waits for all of them, and whoever
-        -- ships behind it.
+        -- Attached, for that waits for no reader. A table that is made as a partition waits for all of them, and every
+        -- shipped batch waits behind it.
         EXECUTE format('CREATE TABLE %I (LIKE lines INCLUDING DEFAULTS)', name);
         EXECUTE format('CREATE UNIQUE INDEX ON %I (ledger, last_seq)', name);
         EXECUTE format('CREATE INDEX ON %I USING brin (received)', name);

@@ -167,7 +167,7 @@ impl Changes {
         self.compacted_seq = self.compacted_seq.max(seq);
     }
 
-    /// What evidence came for; whoever takes it calls [`Self::resolve`] for what has no model yet.
+    /// What evidence came for. Its taker calls [`Self::resolve`] for what has no model yet.
     pub fn take_evidence(&mut self) -> Vec<Evidenced> {
         std::mem::take(&mut self.evidence)
     }

@@ -105,7 +105,7 @@ pub fn compacted_seq(state_dir: &Path) -> Result<u64, LedgerError> {
     Ok(Base::of(&reader).map_or(0, |base| base.last_seq))
 }
 
-/// What follows a place: at most `lines_max` lines. Who reads on from their last one takes the same place there.
+/// What follows a place: at most `lines_max` lines. A reader that goes on from their last one moves the same place there.
 pub fn lines_since(
     state_dir: &Path,
     place: &mut Place,
