@@ -12,6 +12,8 @@ use crate::ledger::sums::LineKey;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Model {
     Named(#[serde(with = "shared_text")] Arc<str>),
+    /// All models together.
+    Any,
     /// The app named none.
     Unnamed,
     /// Of entries of which only sums are left.
@@ -37,6 +39,18 @@ pub type SumsAt = RollupAt<ModelLine>;
 impl Model {
     pub fn of(asked_for: Option<&str>) -> Self {
         asked_for.map_or(Self::Unnamed, |name| Self::Named(name.into()))
+    }
+}
+
+// === impl ModelLine ===
+
+impl ModelLine {
+    /// The line of all models together.
+    pub fn of_any(&self) -> Self {
+        Self {
+            line: self.line.clone(),
+            model: Model::Any,
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! The sums of a stretch of time as one row of the index: what was added by line and state. There are two
-//! lengths: a quarter hour, and sixteen of them, of which long windows are made.
+//! lengths: a quarter hour, and sixteen of them, of which long windows are made. Each stretch has two rows, one with
+//! its sums by model too: where apps ask for many models it is several times as long, and most questions need none
+//! of it.
 //!
 //! Promise: a block that decodes was written whole by this format. The sums of sixteen quarter hours are
-//! those of their block, and whatever reads some of the sixteen compares.
+//! those of their block, and whatever reads some of the sixteen compares. Both rows of a stretch come to the same.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +24,18 @@ pub enum Length {
     Sixteen,
 }
 
+/// How finely the sums of a block are divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    AllModels,
+    ByModel,
+}
+
 /// The sums of a stretch of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeBlock {
     cells: BTreeMap<Cell, Figures>,
-    /// Of a quarter hour: the numbers of the first and the last record that began or ended an entry begun in it
+    /// Of a quarter hour, all models together: the numbers of the first and the last record that began or ended an entry begun in it
     /// which has ended.
     ends: Option<(u64, u64)>,
 }
@@ -47,13 +56,12 @@ impl Length {
     pub const fn floor(self, at_ms: u64) -> u64 {
         at_ms - at_ms % self.ms()
     }
+}
 
-    pub const fn byte(self) -> u8 {
-        match self {
-            Self::Quarter => 0,
-            Self::Sixteen => 1,
-        }
-    }
+// === impl Detail ===
+
+impl Detail {
+    pub const ALL: [Self; 2] = [Self::AllModels, Self::ByModel];
 }
 
 // === impl TimeBlock ===

@@ -5,14 +5,14 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::blocks::{Length, state_byte};
+use super::blocks::{Detail, Length, state_byte};
 use super::db::IndexError;
 use super::figures::Figures;
 use crate::ledger::entry::StateWord;
 use crate::ledger::id::EntryId;
 use crate::ledger::sums::{Globals, MicroUsdSum};
 
-pub const FORMAT: u32 = 7;
+pub const FORMAT: u32 = 8;
 
 /// First byte of each value: how the rest is encoded.
 const VALUE_VERSION: u8 = 1;
@@ -48,7 +48,7 @@ pub struct Meta {
     /// Entries that evidence came for when it was not known any more what they had added: they stay filed
     /// under the state that they had.
     pub unmoved: u64,
-    /// Over all blocks: if they do not add up to these, rows are lost.
+    /// Over all blocks of four hours: if they do not add up to these, rows are lost.
     pub requests: u64,
     pub billed: MicroUsdSum,
     /// Eval runs that wait for their price. An earlier format has none; its number shows it.
@@ -74,8 +74,19 @@ pub fn line_key(number: u16) -> Vec<u8> {
     key
 }
 
-pub fn block_key(length: Length, at_ms: u64) -> Vec<u8> {
-    let mut key = vec![BLOCK, length.byte()];
+/// What the keys of all blocks of a kind begin with.
+pub const fn block_prefix(length: Length, detail: Detail) -> [u8; 2] {
+    let kind = match (length, detail) {
+        (Length::Quarter, Detail::AllModels) => 0,
+        (Length::Sixteen, Detail::AllModels) => 1,
+        (Length::Quarter, Detail::ByModel) => 2,
+        (Length::Sixteen, Detail::ByModel) => 3,
+    };
+    [BLOCK, kind]
+}
+
+pub fn block_key(length: Length, detail: Detail, at_ms: u64) -> Vec<u8> {
+    let mut key = block_prefix(length, detail).to_vec();
     key.extend_from_slice(&at_ms.to_be_bytes());
     key
 }

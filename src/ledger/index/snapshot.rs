@@ -3,9 +3,9 @@
 //! Promise: whatever is answered adds up: where single quarter hours are read, all sixteen are compared with
 //! their block. What cannot be answered from sums says so ([`IndexError::Unfit`]).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use super::blocks::{Cell, Length, each_cell};
+use super::blocks::{Detail, Length, each_cell, state_byte};
 use super::db::IndexError;
 use super::figures::Figures;
 use super::lines::LineNumbers;
@@ -127,6 +127,7 @@ impl<'a> Snapshot<'a> {
     /// more rows than `rows_max`, these are some of them.
     pub fn sums(
         &self,
+        detail: Detail,
         since_ms: u64,
         until_ms: u64,
         rows_max: usize,
@@ -134,19 +135,20 @@ impl<'a> Snapshot<'a> {
         group: &mut Group<'_>,
     ) -> Result<Grouped, IndexError> {
         let mut grouped = Grouped::default();
-        let mut groups: HashMap<Cell, u32> = HashMap::new();
+        let mut groups: Vec<Option<u32>> = Vec::new();
+        groups.resize(self.lines.len() * StateWord::ALL.len(), None);
         // Returns how many rows there are.
         let mut add = |stretch: u64, block: &[u8]| -> Result<usize, IndexError> {
             let mut failed = None;
-            let read = each_cell(opened(block)?, |cell, rest| {
-                let number = match groups.get(&cell) {
-                    Some(number) => *number,
+            let read = each_cell(opened(block)?, |(line, state), rest| {
+                let place = usize::from(line) * StateWord::ALL.len();
+                let known = groups.get_mut(place + usize::from(state_byte(state)))?;
+                let number = match *known {
+                    Some(number) => number,
                     None => {
-                        let line = self.lines.get(cell.0);
-                        let number = line.and_then(|line| group(line, cell.1));
-                        let number = number.map_err(|error| failed = Some(error)).ok()?;
-                        groups.insert(cell, number);
-                        number
+                        let line = self.lines.get(line);
+                        let number = line.and_then(|line| group(line, state));
+                        *known.insert(number.map_err(|error| failed = Some(error)).ok()?)
                     }
                 };
                 let sums = grouped.rows.entry((stretch, number)).or_default();
@@ -156,8 +158,8 @@ impl<'a> Snapshot<'a> {
             Ok(grouped.rows.len())
         };
         let (whole, quarter) = (Length::Sixteen, Length::Quarter);
-        let from = block_key(whole, whole.floor(since_ms));
-        for pair in self.db.range(from..block_key(whole, until_ms)) {
+        let from = block_key(whole, detail, whole.floor(since_ms));
+        for pair in self.db.range(from..block_key(whole, detail, until_ms)) {
             let (key, block) = pair?;
             let begins_ms = block_begins(&key)?;
             let ends_ms = begins_ms.saturating_add(whole.ms());
@@ -169,8 +171,8 @@ impl<'a> Snapshot<'a> {
                 continue;
             }
             let mut found = Figures::default();
-            let quarters = block_key(quarter, begins_ms)..block_key(quarter, ends_ms);
-            for pair in self.db.range(quarters) {
+            let from = block_key(quarter, detail, begins_ms);
+            for pair in self.db.range(from..block_key(quarter, detail, ends_ms)) {
                 let (key, block) = pair?;
                 let at_ms = block_begins(&key)?;
                 each_cell(opened(&block)?, |_, rest| found.add_encoded(rest))?;
@@ -194,7 +196,8 @@ impl<'a> Snapshot<'a> {
     pub fn edge(&self, quarter_ms: u64) -> Result<Edge, IndexError> {
         let mut edge = Edge::default();
         let mut reconciled = 0;
-        if let Some(value) = self.db.get(block_key(Length::Quarter, quarter_ms))? {
+        let key = block_key(Length::Quarter, Detail::AllModels, quarter_ms);
+        if let Some(value) = self.db.get(key)? {
             let ends = each_cell(opened(&value)?, |_, rest| {
                 let mut figures = Figures::default();
                 figures.add_encoded(rest)?;

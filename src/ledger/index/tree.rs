@@ -17,18 +17,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::RwLock;
 
-use super::blocks::{Length, each_cell};
+use super::blocks::{Detail, Length, each_cell};
 use super::db::{Handle, IndexError, guarded, open_sled};
 use super::figures::Figures;
 use super::lines::LineNumbers;
 use super::rows::{
-    BLOCK, DAMAGED, FILED_OF_RUN, FILES, FORMAT, LINE, META, MISSING, Meta, RUN, decode, encode,
-    entry_key, line_key, opened, text_key,
+    DAMAGED, FILED_OF_RUN, FILES, FORMAT, LINE, META, MISSING, Meta, RUN, block_prefix, decode,
+    encode, entry_key, line_key, opened, text_key,
 };
 use super::snapshot::Snapshot;
 use super::write::{forget_filed, write_sums};
 use crate::ledger::entry::Unresolved;
 use crate::ledger::fold::books::{Books, Pending};
+use crate::ledger::fold::models::ModelLine;
 use crate::ledger::fold::quarters::Changes;
 use crate::ledger::fold::totals::Totals;
 use crate::ledger::journal::high_water::HighWater;
@@ -231,26 +232,11 @@ impl Index {
         if u64::try_from(lines.len()) != Ok(meta.lines) {
             return Err(IndexError::Incomplete);
         }
-        let (mut places, mut sums) = (BTreeMap::new(), Vec::new());
-        let place_of = lines.iter().map(|line| {
-            let next = places.len();
-            *places.entry(&line.line).or_insert(next)
-        });
-        let place_of: Vec<usize> = place_of.collect();
-        sums.resize_with(places.len(), Figures::default);
-        for pair in db.scan_prefix([BLOCK, Length::Sixteen.byte()]) {
-            let (_, value) = pair?;
-            each_cell(opened(&value)?, |(line, _), rest| {
-                let place = place_of.get(usize::from(line))?;
-                sums.get_mut(*place)?.add_encoded(rest)
-            })?;
-        }
-        let mut totals = Totals::default();
-        for (line, place) in places {
-            let row = sums.get(place).ok_or(IndexError::Incomplete)?.row();
-            totals.extend([(line, &row)]);
-        }
-        if totals.requests() != meta.requests || totals.billed() != meta.billed {
+        let mut totals = totals_of(db, &lines, Detail::AllModels)?;
+        if totals.requests() != meta.requests
+            || totals.billed() != meta.billed
+            || totals_of(db, &lines, Detail::ByModel)? != totals
+        {
             return Err(IndexError::Incomplete);
         }
         totals.globals = meta.globals;
@@ -287,9 +273,11 @@ impl Index {
         self.ask(|snapshot| {
             let is_quarter = |from: u64, until: u64| until - from <= Length::Quarter.ms();
             let mut place = |from, until| is_quarter(from, until).then_some(0);
-            snapshot
-                .sums(0, u64::MAX, usize::MAX, &mut place, &mut |_, _| Ok(0))
-                .map(drop)
+            let mut group = |_: &ModelLine, _| Ok(0);
+            Detail::ALL.into_iter().try_for_each(|detail| {
+                let sums = snapshot.sums(detail, 0, u64::MAX, usize::MAX, &mut place, &mut group);
+                sums.map(drop)
+            })
         })
     }
 
@@ -466,6 +454,30 @@ impl Opened {
             is_new: true,
         }
     }
+}
+
+/// The sums of all blocks of four hours, by line.
+fn totals_of(db: &sled::Db, lines: &LineNumbers, detail: Detail) -> Result<Totals, IndexError> {
+    let (mut places, mut sums) = (BTreeMap::new(), Vec::new());
+    let place_of = lines.iter().map(|line| {
+        let next = places.len();
+        *places.entry(&line.line).or_insert(next)
+    });
+    let place_of: Vec<usize> = place_of.collect();
+    sums.resize_with(places.len(), Figures::default);
+    for pair in db.scan_prefix(block_prefix(Length::Sixteen, detail)) {
+        let (_, value) = pair?;
+        each_cell(opened(&value)?, |(line, _), rest| {
+            let place = place_of.get(usize::from(line))?;
+            sums.get_mut(*place)?.add_encoded(rest)
+        })?;
+    }
+    let mut totals = Totals::default();
+    for (line, place) in places {
+        let row = sums.get(place).ok_or(IndexError::Incomplete)?.row();
+        totals.extend([(line, &row)]);
+    }
+    Ok(totals)
 }
 
 /// Removes the oldest of the indexes that were moved aside.

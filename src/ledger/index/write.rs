@@ -1,10 +1,10 @@
 //! How changed sums go into the index's blocks.
 //!
-//! Promise: one batch, and the blocks of both lengths get the same.
+//! Promise: one batch, and a block of each length and detail gets the same.
 
 use std::collections::BTreeMap;
 
-use super::blocks::{Length, TimeBlock};
+use super::blocks::{Cell, Detail, Length, TimeBlock};
 use super::db::IndexError;
 use super::figures::Figures;
 use super::lines::LineNumbers;
@@ -23,11 +23,29 @@ const FILED_MS: u64 = 3 * EPOCH_MS;
 /// Most of these that are forgotten at once.
 const FORGOTTEN_MAX: usize = 1_000;
 
-/// One change of a block.
-struct Change<'a> {
-    at: &'a SumsAt,
+/// One change of the blocks of its quarter hour.
+struct Change {
+    at_ms: u64,
+    all_models: Cell,
+    by_model: Cell,
     figures: Figures,
     is_added: bool,
+}
+
+// === impl Change ===
+
+impl Change {
+    fn make(&self, detail: Detail, block: &mut TimeBlock) -> Result<(), IndexError> {
+        let cell = match detail {
+            Detail::AllModels => self.all_models,
+            Detail::ByModel => self.by_model,
+        };
+        if self.is_added {
+            block.add(cell, &self.figures);
+            return Ok(());
+        }
+        block.take_away(cell, &self.figures)
+    }
 }
 
 /// Adds what changed to a batch. Answers what has no place in the blocks.
@@ -66,36 +84,39 @@ pub fn write_sums(
             encode_entry(line, filed.at.state, &Figures::of(&filed.row)),
         );
     }
+    let mut changes = Vec::new();
+    for (at, row, is_added) in sums.sums() {
+        changes.push(Change {
+            at_ms: at.at_ms,
+            all_models: (number(lines, batch, &at.line.of_any())?, at.state),
+            by_model: (number(lines, batch, &at.line)?, at.state),
+            figures: Figures::of(row),
+            is_added,
+        });
+    }
     for length in Length::ALL {
-        let mut blocks: BTreeMap<u64, Vec<Change<'_>>> = BTreeMap::new();
-        for (at, row, is_added) in sums.sums() {
-            let changes = blocks.entry(length.floor(at.at_ms)).or_default();
-            changes.push(Change {
-                at,
-                figures: Figures::of(row),
-                is_added,
-            });
+        let mut blocks: BTreeMap<u64, Vec<&Change>> = BTreeMap::new();
+        for change in &changes {
+            let at_ms = length.floor(change.at_ms);
+            blocks.entry(at_ms).or_default().push(change);
         }
-        for (at_ms, changes) in blocks {
-            let key = block_key(length, at_ms);
-            let mut block = match db.get(&key)? {
-                Some(value) => TimeBlock::decode(opened(&value)?)?,
-                None => TimeBlock::default(),
-            };
-            for change in changes {
-                let cell = (number(lines, batch, &change.at.line)?, change.at.state);
-                if change.is_added {
-                    block.add(cell, &change.figures);
-                } else {
-                    block.take_away(cell, &change.figures)?;
+        for detail in Detail::ALL {
+            for (at_ms, changes) in &blocks {
+                let key = block_key(length, detail, *at_ms);
+                let mut block = match db.get(&key)? {
+                    Some(value) => TimeBlock::decode(opened(&value)?)?,
+                    None => TimeBlock::default(),
+                };
+                for change in changes {
+                    change.make(detail, &mut block)?;
                 }
+                if (length, detail) == (Length::Quarter, Detail::AllModels)
+                    && let Some(ends) = sums.ends(*at_ms)
+                {
+                    block.note_ends(ends);
+                }
+                batch.insert(key, sealed(&block.encode()));
             }
-            if length == Length::Quarter
-                && let Some(ends) = sums.ends(at_ms)
-            {
-                block.note_ends(ends);
-            }
-            batch.insert(key, sealed(&block.encode()));
         }
     }
     Ok(sums.without_sums())

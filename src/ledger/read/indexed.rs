@@ -20,7 +20,7 @@ use crate::ledger::entry::{Labels, StateWord};
 use crate::ledger::error::LedgerError;
 use crate::ledger::fold::models::ModelLine;
 use crate::ledger::id::EntryId;
-use crate::ledger::index::blocks::Length;
+use crate::ledger::index::blocks::{Detail, Length};
 use crate::ledger::index::copy::IndexCopy;
 use crate::ledger::index::db::IndexError;
 use crate::ledger::index::figures::Figures;
@@ -263,7 +263,12 @@ impl<'a, 'b> Asking<'a, 'b> {
             return Ok(());
         }
         let (sums, groups, days) = (self.sums, &mut self.groups, &mut self.days);
+        let detail = match sums.is_by(GroupBy::Model) {
+            true => Detail::ByModel,
+            false => Detail::AllModels,
+        };
         self.grouped = snapshot.sums(
+            detail,
             since_ms,
             until_ms,
             sums.rows_max,

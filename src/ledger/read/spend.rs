@@ -263,7 +263,7 @@ impl<'a> OfEntry<'a> {
             Model::Unnamed => NO_MODEL,
             Model::Compacted => COMPACTED,
             Model::NotKnown => NOT_KNOWN,
-            Model::Other => return None,
+            Model::Any | Model::Other => return None,
         };
         Some(Self {
             model,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 
-use super::super::blocks::Length;
-use super::super::rows::{BLOCK, META, RUN};
+use super::super::blocks::{Detail, Length};
+use super::super::rows::{META, RUN, block_prefix};
 use crate::ledger::entry::AttemptEnd;
 use crate::ledger::fixtures::history::History;
 use crate::ledger::fixtures::{Bench, START_MS, begin, billed, buy, ended, kill_after_next};
@@ -132,7 +132,8 @@ async fn an_index_that_lost_a_row_is_rebuilt() {
     let path = bench.state().join("index");
     // Without the row that counts the others it was not made to its end.
     let rows = [
-        vec![BLOCK, Length::Sixteen.byte()],
+        block_prefix(Length::Sixteen, Detail::AllModels).to_vec(),
+        block_prefix(Length::Sixteen, Detail::ByModel).to_vec(),
         vec![RUN],
         META.to_vec(),
     ];
@@ -245,11 +246,16 @@ async fn another_ledgers_index_is_not_believed() {
 /// A missing quarter hour is noticed by a question that reads its block's quarter hours, and by `verify`.
 #[tokio::test]
 async fn a_quarter_hour_that_is_lost_is_not_passed_over() {
+    lose_a_quarter_hour(Detail::AllModels, GroupBy::App).await;
+    lose_a_quarter_hour(Detail::ByModel, GroupBy::Model).await;
+}
+
+async fn lose_a_quarter_hour(detail: Detail, asked_by: GroupBy) {
     let history = History::of(60);
     let bench = &history.paper.bench;
     bench.open().close().await;
     let db = sled::open(bench.state().join("index")).unwrap();
-    let quarters = [BLOCK, Length::Quarter.byte()];
+    let quarters = block_prefix(Length::Quarter, detail);
     let (key, _) = db.scan_prefix(quarters).next().unwrap().unwrap();
     db.remove(key).unwrap();
     db.flush().unwrap();
@@ -263,7 +269,7 @@ async fn a_quarter_hour_that_is_lost_is_not_passed_over() {
         let sums = Sums {
             since_ms,
             until_ms: None,
-            group: &[GroupBy::App],
+            group: &[asked_by],
             time_zone: &TimeZone::UTC,
             rows_max: ROWS_MAX,
         };
@@ -299,7 +305,15 @@ async fn i11_sums_of_too_many_rows_are_not_gathered_to_the_end() {
             is_taken.then_some(from_ms)
         };
         let asked = ledger.index().unwrap().ask(|snapshot| {
-            snapshot.sums(0, u64::MAX, rows_max, &mut { of_block }, &mut |_, _| Ok(0))
+            let detail = Detail::AllModels;
+            snapshot.sums(
+                detail,
+                0,
+                u64::MAX,
+                rows_max,
+                &mut { of_block },
+                &mut |_, _| Ok(0),
+            )
         });
         asked.unwrap().rows().len()
     };
