@@ -9,7 +9,7 @@
 //! here runs.
 //!
 //! Lowest first: `address` `chain` `identity` `lease_file` `orders` `schema` `shipped` < `answer` `marks` < `leases`
-//! `shared` < `database` `listen` < `operator` `ship` < `carry` < `worker`.
+//! `shared` < `database` `listen` < `operator` `pace` `ship` < `carry` < `worker`.
 
 mod address;
 mod answer;
@@ -23,6 +23,7 @@ mod listen;
 mod marks;
 mod operator;
 mod orders;
+mod pace;
 pub mod schema;
 mod shared;
 mod ship;

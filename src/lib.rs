@@ -19,7 +19,7 @@
 //!
 //! | rank | module | is |
 //! |---|---|---|
-//! | 0 | [`money`], [`clock`], [`calendar`], [`screen`], [`release`] | integers of micro-USD, time as a value, dates as people write them, foreign text made safe to show, which build this is |
+//! | 0 | [`money`], [`clock`], [`calendar`], [`ceilings`], [`screen`], [`release`] | integers of micro-USD, time as a value, dates as people write them, the service's ceilings as machines share them, foreign text made safe to show, which build this is |
 //! | 1 | [`protocol`] | the service's vocabulary: routes, headers, receipts |
 //! | 2 | [`config`] | the checked configuration, and the one secret |
 //! | 3 | [`ledger`] | what was intended, what was billed, what is not known |
@@ -50,6 +50,7 @@
 )]
 
 pub mod calendar;
+pub mod ceilings;
 pub mod clock;
 #[cfg(test)]
 mod generated;

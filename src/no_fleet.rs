@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::caps::{Caps, Orders};
+use crate::ceilings::Shared;
 use crate::clock::SharedClock;
 use crate::config::FleetTable;
 use crate::ledger::{Copied, LedgerError};
@@ -50,7 +51,12 @@ impl Worker {
         match *self {}
     }
 
-    pub async fn run(self: Arc<Self>, _caps: Arc<Caps>, _stop: watch::Receiver<bool>) {
+    pub async fn run(
+        self: Arc<Self>,
+        _caps: Arc<Caps>,
+        _queue: Shared,
+        _stop: watch::Receiver<bool>,
+    ) {
         match *self {}
     }
 

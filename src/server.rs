@@ -342,8 +342,8 @@ impl Server {
         let evidence = EvalRunPoller::new(&server.gateway);
         tokio::spawn(evidence.gather(server.stop_proxy.subscribe()));
         if let Some(fleet) = &server.fleet {
-            let caps = Arc::clone(server.gateway.caps());
-            tokio::spawn(Arc::clone(fleet).run(caps, server.stop_proxy.subscribe()));
+            let (caps, queue) = (Arc::clone(server.gateway.caps()), server.gateway.ceilings());
+            tokio::spawn(Arc::clone(fleet).run(caps, queue, server.stop_proxy.subscribe()));
         }
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),

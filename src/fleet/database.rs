@@ -6,6 +6,7 @@
 //! connection is enough; no call outlasts [`CALL_MAX`].
 
 use std::future::Future;
+use std::time::Duration;
 
 use tokio::time::timeout;
 use tokio_postgres::types::{ToSql, Type};
@@ -21,6 +22,7 @@ use super::leases;
 use super::orders::FleetOrders;
 use super::shipped::shipped;
 use crate::caps::leases::{GiveBack, GiveBackAnswer, Held, Lease, LeaseAnswer, LeaseAsk};
+use crate::ceilings::Ceilings;
 use crate::ledger::query::Shelved;
 
 /// A connection; it ends with this value.
@@ -251,6 +253,43 @@ impl Fleet {
             (&caller.secret() as _, Type::BYTEA),
         ];
         self.call(sql, &parameters).await.map(|_| ())
+    }
+
+    /// States what this machine would use of the service's ceilings; answers what the other machines leave of them, and
+    /// when to ask again.
+    pub async fn pace(
+        &self,
+        caller: &FleetIdentity,
+        wanted: Ceilings,
+        ceilings: Ceilings,
+    ) -> Result<(Ceilings, Duration), FleetError> {
+        let sent = |count: Option<usize>| count.and_then(|count| i32::try_from(count).ok());
+        let row = self
+            .one(
+                "SELECT in_flight, per_minute, again_s FROM bursar_fleet.pace($1, $2, $3, $4, $5, $6)",
+                &[
+                    (&caller.ledger, Type::UUID),
+                    (&caller.secret(), Type::BYTEA),
+                    (&sent(wanted.in_flight), Type::INT4),
+                    (&sent(wanted.per_minute), Type::INT4),
+                    (&sent(ceilings.in_flight), Type::INT4),
+                    (&sent(ceilings.per_minute), Type::INT4),
+                ],
+            )
+            .await?;
+        let share = |at| -> Result<Option<usize>, FleetError> {
+            let count: Option<i32> = value(&row, at)?;
+            Ok(count.and_then(|count| usize::try_from(count).ok()))
+        };
+        let share = Ceilings {
+            in_flight: share(0)?,
+            per_minute: share(1)?,
+        };
+        let again_s: i32 = value(&row, 2)?;
+        Ok((
+            share,
+            Duration::from_secs(u64::try_from(again_s).unwrap_or(0).max(1)),
+        ))
     }
 
     /// What this login may do here.

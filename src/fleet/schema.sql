@@ -197,6 +197,16 @@ CREATE TABLE IF NOT EXISTS leases (
 CREATE UNIQUE INDEX IF NOT EXISTS leases_one ON leases (ledger, cap, since, until) WHERE replaced IS NULL;
 CREATE INDEX IF NOT EXISTS leases_of_cap ON leases (cap, until);
 
+-- What a machine would use of the service's ceilings, said by those that use much of them a moment ago. NULL: it has no such
+-- ceiling. Advice: it need not survive a crash.
+CREATE UNLOGGED TABLE IF NOT EXISTS paces (
+    ledger uuid PRIMARY KEY,
+    stated timestamptz NOT NULL,
+    in_flight integer,
+    per_minute integer
+);
+CREATE INDEX IF NOT EXISTS paces_stated ON paces (stated);
+
 -- A lease as its holder states it.
 DO $stated$
 BEGIN
@@ -270,6 +280,14 @@ CREATE TABLE IF NOT EXISTS kept_anomalies (
 
 ALTER TABLE kept_anomalies ADD COLUMN IF NOT EXISTS started timestamptz;
 
+-- Sums of a time pass over what began at others: nearly all lines of a month come in that order.
+CREATE OR REPLACE FUNCTION index_started(p_table text) RETURNS void
+LANGUAGE plpgsql SET search_path = bursar_fleet, pg_temp AS $$
+BEGIN
+    EXECUTE format('CREATE INDEX IF NOT EXISTS %I ON %I USING brin (started)', p_table || '_started', p_table);
+END
+$$;
+
 CREATE OR REPLACE FUNCTION month_partition(month date) RETURNS void
 LANGUAGE plpgsql SET search_path = bursar_fleet, pg_temp AS $$
 DECLARE
@@ -286,12 +304,25 @@ BEGIN
         EXECUTE format('CREATE TABLE %I (LIKE lines INCLUDING DEFAULTS)', name);
         EXECUTE format('CREATE UNIQUE INDEX ON %I (ledger, last_seq)', name);
         EXECUTE format('CREATE INDEX ON %I USING brin (received)', name);
+        PERFORM index_started(name);
         EXECUTE format('CREATE INDEX ON %I (ledger) WHERE kind = %L', name, 'lost');
         EXECUTE format('ALTER TABLE lines ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', name,
             month::timestamp AT TIME ZONE 'UTC', (month + interval '1 month')::timestamp AT TIME ZONE 'UTC');
     END IF;
 END
 $$;
+
+-- Months that were begun without it.
+DO $indexes$
+DECLARE
+    v_table text;
+BEGIN
+    FOR v_table IN SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+        WHERE i.inhparent = 'lines'::regclass LOOP
+        PERFORM index_started(v_table);
+    END LOOP;
+END
+$indexes$;
 
 -- What a line adds to the sums. Only words and numbers of the line are taken; nothing is judged.
 CREATE OR REPLACE FUNCTION state_word(state jsonb) RETURNS text
@@ -989,6 +1020,42 @@ BEGIN
 END
 $$;
 
+-- How much of a limit each of several may have, so that all of it may be had and none gets less than it wants while
+-- another has more. At least 1.
+CREATE OR REPLACE FUNCTION level(p_wanted integer[], p_limit integer) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = bursar_fleet, pg_temp AS $$
+    SELECT CASE WHEN p_limit IS NOT NULL THEN greatest(max((p_limit - smaller) / others), 1)::integer END
+    FROM (SELECT coalesce(sum(w) OVER (ORDER BY w, n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS smaller,
+            count(*) OVER () - row_number() OVER (ORDER BY w, n) + 1 AS others
+        FROM unnest(p_wanted) WITH ORDINALITY AS wanted (w, n)) AS steps
+$$;
+
+-- The caller's part of the service's ceilings (the last two), after what it would use of them: requests at once, and a
+-- minute. `again_s`: when it is to ask again. Advice: what a caller states changes the others' parts, and no money.
+CREATE OR REPLACE FUNCTION pace(p_ledger uuid, p_secret bytea, p_in_flight integer, p_per_minute integer,
+    p_in_flight_max integer, p_per_minute_max integer,
+    OUT in_flight integer, OUT per_minute integer, OUT again_s integer)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
+DECLARE
+    v_now timestamptz := clock_timestamp();
+BEGIN
+    PERFORM caller(p_ledger, p_secret);
+    INSERT INTO paces AS p (ledger, stated, in_flight, per_minute)
+        VALUES (p_ledger, v_now, p_in_flight, p_per_minute)
+        ON CONFLICT (ledger) DO UPDATE SET stated = excluded.stated, in_flight = excluded.in_flight,
+            per_minute = excluded.per_minute;
+    -- Of more than a thousand each has 1 of what the service has today, and needs no sum.
+    SELECT level(array_agg(least(greatest(s.in_flight, 0), p_in_flight_max)) FILTER (WHERE s.in_flight IS NOT NULL),
+            p_in_flight_max),
+        level(array_agg(least(greatest(s.per_minute, 0), p_per_minute_max)) FILTER (WHERE s.per_minute IS NOT NULL),
+            p_per_minute_max),
+        CASE WHEN count(*) > 200 THEN 30 ELSE 5 END
+        INTO in_flight, per_minute, again_s
+        FROM (SELECT p.in_flight, p.per_minute FROM paces p WHERE p.stated > v_now - interval '40 s'
+            ORDER BY p.stated DESC LIMIT 1000) AS s;
+END
+$$;
+
 -- ------------------------------------------------------------------------------------------- for an operator
 
 -- Whoever has this code may enrol one ledger within 24 hours. The code is made by the caller.
@@ -1267,7 +1334,7 @@ REVOKE ALL ON ALL TABLES IN SCHEMA bursar_fleet FROM PUBLIC, bursar_node, bursar
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA bursar_fleet FROM PUBLIC, bursar_node, bursar_operator, bursar_reader;
 GRANT USAGE ON SCHEMA bursar_fleet TO bursar_node, bursar_operator, bursar_reader;
 GRANT EXECUTE ON FUNCTION greet TO bursar_node, bursar_operator, bursar_reader;
-GRANT EXECUTE ON FUNCTION is_open, enrol, hello, chain_at, ship, fork, leave, hold, lease, give_back, listen_here
+GRANT EXECUTE ON FUNCTION is_open, enrol, hello, chain_at, ship, fork, leave, hold, lease, give_back, pace, listen_here
     TO bursar_node;
 GRANT EXECUTE ON FUNCTION invite, revoke_ledger, order_freeze, order_thaw, order_cap, order_share, resume,
     detach_month TO bursar_operator;

@@ -23,9 +23,11 @@ use super::identity::FleetIdentity;
 use super::lease_file::{KeptLeases, Machine};
 use super::listen::{Hints, share};
 use super::orders::FleetOrders;
+use super::pace::Pacer;
 use super::ship::{Hearing, Shipped, Shipping, Trouble};
 use crate::calendar;
 use crate::caps::{Caps, Round};
+use crate::ceilings::Shared;
 use crate::clock::{SharedClock, millis};
 use crate::config::FleetTable;
 use crate::ledger::state_dir::Directory;
@@ -62,6 +64,7 @@ pub struct Worker {
     visiting: tokio::sync::Mutex<()>,
     /// That orders changed.
     hints: Hints,
+    pacer: Pacer,
 }
 
 /// What a visit is for.
@@ -108,6 +111,7 @@ impl Worker {
             holder: Mutex::new(None),
             visiting: tokio::sync::Mutex::new(()),
             hints: Hints::new(),
+            pacer: Pacer::default(),
         };
         metrics.fleet.show(&worker.reported.lock());
         Some(Arc::new(worker))
@@ -144,8 +148,10 @@ impl Worker {
         }
     }
 
-    /// Until `stop`; then what is left is shipped within the time that there is.
-    pub async fn run(self: Arc<Self>, caps: Arc<Caps>, stop: watch::Receiver<bool>) {
+    /// Until `stop`; then what is left is shipped within the time that there is. `queue` has the requests that the
+    /// service's ceilings hold back.
+    pub async fn run(self: Arc<Self>, caps: Arc<Caps>, queue: Shared, stop: watch::Receiver<bool>) {
+        self.pacer.hold(queue);
         let address = || async { self.address().await.ok().map(|(address, _)| address) };
         tokio::select! {
             () = self.visits(&caps, stop) => {}
@@ -169,7 +175,7 @@ impl Worker {
             let is_heard = self.visit(&mut shipping, errand, caps, &obey).await;
             let now = Instant::now();
             if errand != Errand::Lease {
-                next_hello = now + spread(pause);
+                next_hello = now + spread(self.pacer.pause(pause));
             }
             if errand == Errand::Ship {
                 // With the hello that comes then.
@@ -388,6 +394,9 @@ impl Worker {
                 (heard, _) => heard?,
             }
             caps.present_leases();
+            if errand != Errand::Leave {
+                self.pacer.visit(&fleet, shipping.identity()).await;
+            }
         }
         let mut lease_trouble = None;
         if !self.table.shared_caps.is_empty() {

@@ -27,6 +27,7 @@ use super::upstream::connections::Connections;
 use super::upstream::trust::Authorities;
 use crate::apps::Apps;
 use crate::caps::Caps;
+use crate::ceilings::Shared;
 use crate::clock::SharedClock;
 use crate::config::{App, Config, TokenHash};
 use crate::ledger::undelivered::Delivery;
@@ -165,6 +166,15 @@ impl Gateway {
         self.metrics.list_tags(&settings.config.apps);
         self.settings.store(Arc::new(settings));
         self.breaker.reset();
+    }
+
+    /// What is used of the service's ceilings, and the way to be held below a share of them.
+    pub fn ceilings(&self) -> Shared {
+        let (asked, held) = (Arc::clone(&self.queue), Arc::clone(&self.queue));
+        Shared::new(
+            move || asked.demand(),
+            move |share, time| held.share(share, time),
+        )
     }
 
     /// bursar is stopping: what waits for its turn, or for room below a limit, is refused, and what is

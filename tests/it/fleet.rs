@@ -1,6 +1,7 @@
 //! The books of a fleet in a real PostgreSQL: a line counts once, whatever is sent again, copied or restored, and a
 //! bursar without its database serves as before.
 
+mod ceilings;
 mod commands;
 mod compacted;
 mod copies;
@@ -13,6 +14,7 @@ mod likeness;
 mod load;
 mod locks;
 mod months;
+mod outages;
 mod pooled;
 mod restored;
 mod rights;

@@ -18,6 +18,7 @@ const RANKS: [&[&str]; 10] = [
         "money",
         "clock",
         "calendar",
+        "ceilings",
         "screen",
         "places",
         "release",

@@ -26,6 +26,7 @@ use self::adaptive_limits::Busy;
 pub use self::line::Priority;
 use self::line::TicketNo;
 use self::scheduler::{Entered, Scheduler, SlotNo};
+use crate::ceilings::{Ceilings, Demand};
 use crate::clock::SharedClock;
 use crate::config::Shaping;
 use crate::telemetry::metrics::Metrics;
@@ -127,6 +128,17 @@ impl Queue {
             inner.desk.reconfigure(config);
             inner.queue_wait = config.queue_wait;
         });
+    }
+
+    /// What is used of the ceilings.
+    pub fn demand(&self) -> Demand {
+        let now = self.clock.monotonic();
+        self.inner.lock().desk.demand(now)
+    }
+
+    /// Holds the limits below what other machines leave of the ceilings, for so long.
+    pub fn share(self: &Arc<Self>, share: Ceilings, time: Duration) {
+        self.change(|inner, now| inner.desk.share(share, now.saturating_add(time)));
     }
 
     /// bursar is stopping: waiting requests are refused, and no other waits from now on.

@@ -1,6 +1,9 @@
 //! Copies of a ledger's directory, and copies of the database: nothing is counted twice, and nothing is lost.
 
-use super::{Shipping, buy, connect, copied, fleet, joined, left_alone, pricing, ship, summed};
+use super::{
+    Shipping, buy, connect, copied, fleet, joined, left_alone, pricing, pricing_always, ship,
+    summed,
+};
 use crate::support::Bursar;
 use crate::support::postgres::Postgres;
 
@@ -81,24 +84,24 @@ async fn a_clone_of_a_clone_shares_what_each_of_its_ancestors_shipped() {
 
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]
-async fn a_golden_image_may_be_started_twenty_times() {
+async fn a_golden_image_may_be_started_two_hundred_times() {
     let postgres = fleet();
-    let origin = pricing(2).await;
+    let origin = pricing_always(2).await;
     let image = Bursar::before(&origin.url()).await;
     let database = connect(&postgres).await;
     let mut shipping = joined(&database, &image.state_dir(), 1).await;
     buy(&image, "of the image").await;
     ship(&database, &mut shipping).await;
     let mut forks = 0;
-    for number in 0..20 {
+    for number in 0..200 {
         let started = Bursar::on(copied(&image.state_dir()), &origin.url()).await;
         let path = started.state_dir();
         let mut shipping: Shipping = joined(&database, &path, 2).await;
         buy(&started, &format!("of {number}")).await;
         forks += u32::from(ship(&database, &mut shipping).await.forked);
     }
-    assert_eq!(summed(&postgres), (21, 42));
-    assert_eq!(forks, 19, "the first goes on under the image's name");
+    assert_eq!(summed(&postgres), (201, 402));
+    assert_eq!(forks, 199, "the first goes on under the image's name");
 }
 
 #[tokio::test]

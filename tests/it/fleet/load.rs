@@ -72,8 +72,8 @@ impl Part {
         let worker = worker.expect("it is in a fleet");
         let (stop, stopped) = watch::channel(false);
         let mut visiting = JoinSet::new();
-        let caps = Arc::clone(bursar.gateway.caps());
-        visiting.spawn(Arc::clone(&worker).run(caps, stopped));
+        let (caps, queue) = (Arc::clone(bursar.gateway.caps()), bursar.gateway.ceilings());
+        visiting.spawn(Arc::clone(&worker).run(caps, queue, stopped));
         Self {
             bursar,
             client: reqwest::Client::new(),

@@ -6,7 +6,7 @@ use super::{DATABASE, connect, fleet, joined};
 const OTHER: &str = "00000000-0000-4000-8000-000000000001";
 
 /// Statements that a bursar's role must not get through with.
-const FORBIDDEN: [&str; 82] = [
+const FORBIDDEN: [&str; 85] = [
     "SELECT * FROM bursar_fleet.lines",
     "SELECT * FROM bursar_fleet.ledgers",
     "SELECT * FROM bursar_fleet.invites",
@@ -86,6 +86,9 @@ const FORBIDDEN: [&str; 82] = [
     "SELECT bursar_fleet.hold('00000000-0000-4000-8000-000000000001', sha256('guess'), 'm', 0, '[]')",
     "SELECT bursar_fleet.lease('00000000-0000-4000-8000-000000000001', sha256('guess'), 'm', 'team', gen_random_uuid(), 1, 1, 0)",
     "SELECT bursar_fleet.give_back('00000000-0000-4000-8000-000000000001', sha256('guess'), gen_random_uuid(), 1, 1, 0)",
+    "SELECT * FROM bursar_fleet.paces",
+    "DELETE FROM bursar_fleet.paces",
+    "SELECT bursar_fleet.pace('00000000-0000-4000-8000-000000000001', sha256('guess'), 8, 120, 8, 120)",
     "NOTIFY bursar_fleet; SELECT bursar_fleet.order_thaw('')",
     "SET ROLE bursar_fleet_owner",
     "SET ROLE bursar_operator",

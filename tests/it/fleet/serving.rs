@@ -99,7 +99,7 @@ impl Member {
     }
 }
 
-fn billed(state_dir: &Path) -> u64 {
+pub(super) fn billed(state_dir: &Path) -> u64 {
     let entries = crate::support::bursar::entries(state_dir);
     let amounts = entries.iter().filter_map(|entry| entry.state.billed());
     amounts.map(bursar::money::MicroUsd::get).sum()
@@ -116,11 +116,11 @@ pub(super) async fn is_shipped(postgres: &Postgres, requests: i64) {
 
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]
-async fn three_machines_sum_to_the_services_books_over_kill_outage_and_restart() {
+async fn eight_machines_sum_to_the_services_books_over_kill_outage_and_restart() {
     let postgres = fleet();
     let sandbox = Sandbox::start().await;
     let mut members = Vec::new();
-    for number in 1..4 {
+    for number in 1..9 {
         members.push(Member::start(&sandbox.url(), &postgres, number).await);
     }
     for (at, member) in members.iter().enumerate() {
@@ -128,7 +128,7 @@ async fn three_machines_sum_to_the_services_books_over_kill_outage_and_restart()
             member.buy(&format!("machine {at}, round {round}")).await;
         }
     }
-    is_shipped(&postgres, 9).await;
+    is_shipped(&postgres, 24).await;
 
     // The database is gone at once; requests go on, and one machine dies meanwhile.
     postgres.end();
@@ -141,7 +141,7 @@ async fn three_machines_sum_to_the_services_books_over_kill_outage_and_restart()
     members[0].begin().await;
     members[0].buy("after the kill").await;
     postgres.begin();
-    is_shipped(&postgres, 13).await;
+    is_shipped(&postgres, 33).await;
 
     // What was bought at last is shipped by the stop.
     members[2].buy("at the end").await;
@@ -149,12 +149,13 @@ async fn three_machines_sum_to_the_services_books_over_kill_outage_and_restart()
         member.stop().await;
     }
     let journals: u64 = members.iter().map(Member::billed).sum();
-    assert_eq!(summed(&postgres), (14, journals));
+    assert_eq!(summed(&postgres), (34, journals));
     assert_eq!(journals, sandbox.debited().await);
     let hosts = "SELECT host, lines_behind FROM bursar_fleet.fleet ORDER BY host";
+    let all = (1..9).map(|number| format!("host-{number}|0\n"));
     assert_eq!(
         postgres.sql(DATABASE, hosts),
-        "host-1|0\nhost-2|0\nhost-3|0"
+        all.collect::<String>().trim()
     );
 }
 

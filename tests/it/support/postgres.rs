@@ -218,7 +218,7 @@ impl Postgres {
     }
 
     /// Its socket is in there, too.
-    pub(super) fn data(&self) -> PathBuf {
+    pub fn data(&self) -> PathBuf {
         self.directory.path().join("data")
     }
 

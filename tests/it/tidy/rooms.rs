@@ -79,7 +79,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
             &["answer", "marks"],
             &["leases", "shared"],
             &["database", "listen"],
-            &["operator", "ship"],
+            &["operator", "pace", "ship"],
             &["carry"],
             &["worker"],
         ],

@@ -4,13 +4,15 @@
 //! Others use the same organization's ceilings, and how much of them is not known. So the limits are
 //! halved (the rate: to three quarters) at a 429 and grow by one at a time with what is served, which
 //! settles at what is left by others and finds more when they go. Each 429 costs all apps a pause, so
-//! a number in flight that was refused is tried again more and more seldom.
+//! a number in flight that was refused is tried again more and more seldom. Where the other machines of a fleet say
+//! what they use, the limits are held below what is left, too.
 //!
 //! Promise: a limit is at least 1 and never above its ceiling; the answers of one overload lower it
 //! once; the longest `Retry-After` is a pause for all, of at most [`PAUSE_MAX`].
 
 use std::time::Duration;
 
+use crate::ceilings::Ceilings;
 use crate::config::Shaping;
 
 /// A longer `Retry-After` is not believed: the next request asks.
@@ -65,6 +67,8 @@ pub struct AdaptiveLimits {
     paused_until: Duration,
     /// When the limits were lowered last.
     lowered_at: Option<Duration>,
+    /// What other machines leave of the ceilings, and until when that holds.
+    share: Option<(Ceilings, Duration)>,
 }
 
 // === impl Limit ===
@@ -154,6 +158,7 @@ impl AdaptiveLimits {
             per_minute: Limit::new(config.per_minute),
             paused_until: Duration::ZERO,
             lowered_at: None,
+            share: None,
         }
     }
 
@@ -164,17 +169,31 @@ impl AdaptiveLimits {
 
     /// Most requests in flight now; `None`: no limit.
     pub fn in_flight(&self) -> Option<usize> {
-        self.in_flight.current()
+        self.held(self.in_flight, |share| share.in_flight)
     }
 
     /// Most requests a minute now; `None`: no limit.
     pub fn per_minute(&self) -> Option<usize> {
-        self.per_minute.current()
+        self.held(self.per_minute, |share| share.per_minute)
     }
 
-    /// The most that the limit of a minute can become again; `None`: no limit.
-    pub fn per_minute_ceiling(&self) -> Option<usize> {
-        self.per_minute.ceiling
+    /// The most that the limits can become again.
+    pub fn configured(&self) -> Ceilings {
+        Ceilings {
+            in_flight: self.in_flight.ceiling,
+            per_minute: self.per_minute.ceiling,
+        }
+    }
+
+    /// What other machines leave of the ceilings, until a time.
+    pub fn share(&mut self, share: Ceilings, until: Duration) {
+        self.share = Some((share, until));
+    }
+
+    fn held(&self, limit: Limit, of: impl Fn(&Ceilings) -> Option<usize>) -> Option<usize> {
+        let share = self.share.as_ref().and_then(|(share, _)| of(share));
+        let now = limit.current()?;
+        Some(share.map_or(now, |share| now.min(share.max(1))))
     }
 
     /// The end of the pause, while it lasts.
@@ -210,6 +229,7 @@ impl AdaptiveLimits {
 
     /// Lifts limits that nothing has confirmed for long.
     pub fn forget_old(&mut self, now: Duration) {
+        self.share = self.share.filter(|(_, until)| now < *until);
         let is_old = |at: Duration| now.saturating_sub(at) >= MEMORY;
         if self.lowered_at.is_some_and(is_old) {
             self.lowered_at = None;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::adaptive_limits::{AdaptiveLimits, Busy};
 use super::line::{Priority, RoundRobin, Ticket, TicketNo};
 use super::rate_window::RateWindow;
+use crate::ceilings::{Ceilings, Demand};
 use crate::config::Shaping;
 
 /// The number of a place in flight.
@@ -100,6 +101,20 @@ impl Scheduler {
         self.queue_max = config.queue_max;
     }
 
+    pub fn demand(&mut self, now: Duration) -> Demand {
+        Demand {
+            ceilings: self.ceilings.configured(),
+            in_flight: self.held.len(),
+            sent: self.pace.count(now),
+            waiting: self.line.len(),
+        }
+    }
+
+    /// What other machines leave of the ceilings, until a time.
+    pub fn share(&mut self, share: Ceilings, until: Duration) {
+        self.ceilings.share(share, until);
+    }
+
     /// No new request waits from now on; one that can go at once still does.
     pub fn close(&mut self) {
         self.closed = true;
@@ -147,7 +162,7 @@ impl Scheduler {
         turn: Priority,
         deadline: Duration,
     ) -> Option<Duration> {
-        let limit = self.ceilings.per_minute_ceiling()?;
+        let limit = self.ceilings.configured().per_minute?;
         // A request that gives up before leaves its place in the window.
         let stays = |ticket: &Ticket| ticket.deadline.saturating_add(LAST_MOMENT) > deadline;
         let ahead = self.line.ahead(app, turn, stays);
