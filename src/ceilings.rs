@@ -20,11 +20,15 @@ pub struct Ceilings {
 pub struct Demand {
     /// As they are configured.
     pub ceilings: Ceilings,
+    /// In force now: at most the ceilings.
+    pub limits: Ceilings,
     pub in_flight: usize,
     /// That the service may have counted in its last minute.
     pub sent: usize,
-    /// In the queue.
-    pub waiting: usize,
+    /// That would be in flight if there were places.
+    pub waiting_for_place: usize,
+    /// That the minute has no room for.
+    pub waiting_for_time: usize,
 }
 
 /// The two sides of a queue that one who shares the ceilings out needs.
@@ -36,25 +40,41 @@ pub struct Shared {
 // === impl Demand ===
 
 impl Demand {
-    /// So much of a ceiling is used that other machines are worth a look.
+    /// So much is used of what may be that the other machines are worth a look: half of the places, a quarter of the
+    /// minute, or all of either.
     pub fn is_worth_sharing(&self) -> bool {
-        let is_half = |used: usize, ceiling: Option<usize>| {
-            ceiling.is_some_and(|ceiling| used.saturating_mul(2) >= ceiling)
+        let is_half = |used: usize, limit: Option<usize>| {
+            limit.is_some_and(|limit| used.saturating_mul(2) >= limit)
         };
-        let has_ceiling = self.ceilings != Ceilings::default();
-        (has_ceiling && self.waiting > 0)
-            || is_half(self.in_flight, self.ceilings.in_flight)
-            || is_half(self.sent.saturating_mul(2), self.ceilings.per_minute)
+        let waits = |waiting: usize, limit: Option<usize>| waiting > 0 && limit.is_some();
+        let limits = self.limits;
+        waits(self.waiting_for_place, limits.in_flight)
+            || waits(self.waiting_for_time, limits.per_minute)
+            || is_half(self.in_flight, limits.in_flight)
+            || is_half(self.sent.saturating_mul(2), limits.per_minute)
     }
 
     /// What it would use of each ceiling if the other machines used nothing.
     pub fn wanted(&self) -> Ceilings {
-        let wanted = |used: usize, ceiling: Option<usize>| {
-            ceiling.map(|ceiling| used.saturating_add(self.waiting).min(ceiling))
+        let wanted = |used: usize, waiting: usize, ceiling: Option<usize>| {
+            ceiling.map(|ceiling| used.saturating_add(waiting).min(ceiling))
         };
+        let (place, time) = (self.waiting_for_place, self.waiting_for_time);
         Ceilings {
-            in_flight: wanted(self.in_flight, self.ceilings.in_flight),
-            per_minute: wanted(self.sent, self.ceilings.per_minute),
+            in_flight: wanted(self.in_flight, place, self.ceilings.in_flight),
+            per_minute: wanted(self.sent, time, self.ceilings.per_minute),
+        }
+    }
+}
+
+// === impl Ceilings ===
+
+impl Ceilings {
+    /// Nothing of those that there are.
+    pub fn nothing(self) -> Self {
+        Self {
+            in_flight: self.in_flight.map(|_| 0),
+            per_minute: self.per_minute.map(|_| 0),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! then answers of 429 alone lower the limits, as on a machine by itself. A machine that uses little asks for nothing.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -11,7 +12,7 @@ use parking_lot::Mutex;
 use super::answer::FleetError;
 use super::database::Fleet;
 use super::identity::FleetIdentity;
-use crate::ceilings::Shared;
+use crate::ceilings::{Ceilings, Shared};
 
 /// A share holds for so long after it was to be renewed.
 const GRACE: Duration = Duration::from_secs(35);
@@ -20,8 +21,10 @@ const GRACE: Duration = Duration::from_secs(35);
 #[derive(Default)]
 pub struct Pacer {
     queue: OnceLock<Shared>,
-    /// When to ask again; `None`: little is used.
+    /// When to ask again; `None`: not before the next hello.
     again: Mutex<Option<Duration>>,
+    /// Others take into account what it stated.
+    has_stated: AtomicBool,
     /// Why it came to nothing the last time.
     trouble: Mutex<Option<String>>,
 }
@@ -35,37 +38,47 @@ impl Pacer {
         self.queue.set(queue).ok();
     }
 
-    /// How long to wait for the next hello, where it would be `pause` otherwise.
+    /// How long to wait for the next hello, where it would be `pause` otherwise. A visit that did not come as far as
+    /// this shortens no pause.
     pub fn pause(&self, pause: Duration) -> Duration {
-        self.again.lock().map_or(pause, |again| again.min(pause))
+        let again = self.again.lock().take();
+        again.map_or(pause, |again| again.min(pause))
     }
 
-    /// As part of a visit.
-    pub async fn visit(&self, fleet: &Fleet, caller: &FleetIdentity) {
+    /// As part of a visit; of the last one if it `leaves`.
+    pub async fn visit(&self, fleet: &Fleet, caller: &FleetIdentity, leaves: bool) {
         let Some(queue) = self.queue.get() else {
             return;
         };
         let demand = queue.demand();
-        if !demand.is_worth_sharing() {
-            *self.again.lock() = None;
+        if leaves || !demand.is_worth_sharing() {
+            if self.has_stated.swap(false, Ordering::Relaxed) {
+                queue.obey(Ceilings::default(), Duration::ZERO);
+                let nothing = demand.ceilings.nothing();
+                // It is forgotten by itself, too, somewhat later.
+                fleet.pace(caller, nothing, demand.ceilings).await.ok();
+            }
             return;
         }
         match fleet.pace(caller, demand.wanted(), demand.ceilings).await {
             Ok((share, again)) => {
+                self.has_stated.store(true, Ordering::Relaxed);
                 queue.obey(share, again + GRACE);
                 *self.again.lock() = Some(again);
                 *self.trouble.lock() = None;
             }
-            Err(trouble) => {
-                *self.again.lock() = None;
-                self.report(&trouble);
-            }
+            Err(trouble) => self.report(&trouble),
         }
     }
 
     /// Once for each reason.
     fn report(&self, trouble: &FleetError) {
-        let trouble = trouble.to_string();
+        let trouble = match trouble {
+            FleetError::NoSchema => {
+                "the fleet's schema is older: run `bursar fleet schema | psql -d DATABASE` once more".to_owned()
+            }
+            other => other.to_string(),
+        };
         let mut reported = self.trouble.lock();
         if reported.as_ref() != Some(&trouble) {
             tracing::warn!(

@@ -11,9 +11,9 @@
 -- that a bursar decides: amounts are summed as the lines state them. Of a shared cap no more is leased than its limit,
 -- also to callers that come at once.
 --
--- Locks are taken in one order: a ledger's row, a cap's, leases (by id), `about`. A call waits 5 s for one, for a server's
--- process that waits does not notice that its caller is gone. No call needs what another connection has of a session, so
--- a pooler may give each transaction another one.
+-- Locks are taken in one order: a ledger's row, its row of `paces`, a cap's, leases (by id), `about`. A call waits 5 s for
+-- one, for a server's process that waits does not notice that its caller is gone. No call needs what another connection
+-- has of a session, so a pooler may give each transaction another one.
 
 BEGIN;
 -- What is there already is worth no word.
@@ -280,14 +280,6 @@ CREATE TABLE IF NOT EXISTS kept_anomalies (
 
 ALTER TABLE kept_anomalies ADD COLUMN IF NOT EXISTS started timestamptz;
 
--- Sums of a time pass over what began at others: nearly all lines of a month come in that order.
-CREATE OR REPLACE FUNCTION index_started(p_table text) RETURNS void
-LANGUAGE plpgsql SET search_path = bursar_fleet, pg_temp AS $$
-BEGIN
-    EXECUTE format('CREATE INDEX IF NOT EXISTS %I ON %I USING brin (started)', p_table || '_started', p_table);
-END
-$$;
-
 CREATE OR REPLACE FUNCTION month_partition(month date) RETURNS void
 LANGUAGE plpgsql SET search_path = bursar_fleet, pg_temp AS $$
 DECLARE
@@ -304,25 +296,14 @@ BEGIN
         EXECUTE format('CREATE TABLE %I (LIKE lines INCLUDING DEFAULTS)', name);
         EXECUTE format('CREATE UNIQUE INDEX ON %I (ledger, last_seq)', name);
         EXECUTE format('CREATE INDEX ON %I USING brin (received)', name);
-        PERFORM index_started(name);
+        -- Sums of a time pass over what began at others: nearly all lines come in that order.
+        EXECUTE format('CREATE INDEX ON %I USING brin (started)', name);
         EXECUTE format('CREATE INDEX ON %I (ledger) WHERE kind = %L', name, 'lost');
         EXECUTE format('ALTER TABLE lines ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', name,
             month::timestamp AT TIME ZONE 'UTC', (month + interval '1 month')::timestamp AT TIME ZONE 'UTC');
     END IF;
 END
 $$;
-
--- Months that were begun without it.
-DO $indexes$
-DECLARE
-    v_table text;
-BEGIN
-    FOR v_table IN SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-        WHERE i.inhparent = 'lines'::regclass LOOP
-        PERFORM index_started(v_table);
-    END LOOP;
-END
-$indexes$;
 
 -- What a line adds to the sums. Only words and numbers of the line are taken; nothing is judged.
 CREATE OR REPLACE FUNCTION state_word(state jsonb) RETURNS text
@@ -1020,8 +1001,8 @@ BEGIN
 END
 $$;
 
--- How much of a limit each of several may have, so that all of it may be had and none gets less than it wants while
--- another has more. At least 1.
+-- How much of a limit each of several may have, so that none gets less than it wants while another has more. Rounded down:
+-- `pace` shares out the rest. At least 1; NULL where there is no limit.
 CREATE OR REPLACE FUNCTION level(p_wanted integer[], p_limit integer) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = bursar_fleet, pg_temp AS $$
     SELECT CASE WHEN p_limit IS NOT NULL THEN greatest(max((p_limit - smaller) / others), 1)::integer END
@@ -1030,29 +1011,51 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = bursar_fleet, pg_temp AS 
         FROM unnest(p_wanted) WITH ORDINALITY AS wanted (w, n)) AS steps
 $$;
 
+-- The part of one of them, counted from 1: of what is left over by rounding, the first that want more get 1 more.
+CREATE OR REPLACE FUNCTION part(p_wanted integer[], p_limit integer, p_one bigint) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = bursar_fleet, pg_temp AS $$
+    SELECT l.level + CASE WHEN p_wanted[p_one::integer] > l.level
+            AND (SELECT count(*) FROM unnest(p_wanted) WITH ORDINALITY AS w (wanted, n) WHERE wanted > l.level AND n < p_one)
+                < p_limit - (SELECT sum(least(wanted, l.level)) FROM unnest(p_wanted) AS wanted)
+        THEN 1 ELSE 0 END
+    FROM (SELECT level(p_wanted, p_limit) AS level) AS l
+$$;
+
 -- The caller's part of the service's ceilings (the last two), after what it would use of them: requests at once, and a
 -- minute. `again_s`: when it is to ask again. Advice: what a caller states changes the others' parts, and no money.
+-- Where a thousand or more are busy, each gets 1.
 CREATE OR REPLACE FUNCTION pace(p_ledger uuid, p_secret bytea, p_in_flight integer, p_per_minute integer,
     p_in_flight_max integer, p_per_minute_max integer,
     OUT in_flight integer, OUT per_minute integer, OUT again_s integer)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '2s' AS $$
 DECLARE
     v_now timestamptz := clock_timestamp();
+    v_in_flight integer[];
+    v_per_minute integer[];
+    v_one bigint;
+    v_count bigint;
 BEGIN
     PERFORM caller(p_ledger, p_secret);
     INSERT INTO paces AS p (ledger, stated, in_flight, per_minute)
         VALUES (p_ledger, v_now, p_in_flight, p_per_minute)
         ON CONFLICT (ledger) DO UPDATE SET stated = excluded.stated, in_flight = excluded.in_flight,
             per_minute = excluded.per_minute;
-    -- Of more than a thousand each has 1 of what the service has today, and needs no sum.
-    SELECT level(array_agg(least(greatest(s.in_flight, 0), p_in_flight_max)) FILTER (WHERE s.in_flight IS NOT NULL),
-            p_in_flight_max),
-        level(array_agg(least(greatest(s.per_minute, 0), p_per_minute_max)) FILTER (WHERE s.per_minute IS NOT NULL),
-            p_per_minute_max),
-        CASE WHEN count(*) > 200 THEN 30 ELSE 5 END
-        INTO in_flight, per_minute, again_s
-        FROM (SELECT p.in_flight, p.per_minute FROM paces p WHERE p.stated > v_now - interval '40 s'
+    SELECT count(*), array_agg(least(greatest(coalesce(s.in_flight, 0), 0), p_in_flight_max) ORDER BY s.ledger),
+        array_agg(least(greatest(coalesce(s.per_minute, 0), 0), p_per_minute_max) ORDER BY s.ledger),
+        count(*) FILTER (WHERE s.ledger <= p_ledger)
+        INTO v_count, v_in_flight, v_per_minute, v_one
+        -- A clock that was set back leaves rows of the future.
+        FROM (SELECT p.ledger, p.in_flight, p.per_minute FROM paces p
+            WHERE p.stated > v_now - interval '40 s' AND p.stated <= v_now
             ORDER BY p.stated DESC LIMIT 1000) AS s;
+    again_s := CASE WHEN v_count > 200 THEN 30 ELSE 5 END;
+    IF v_count >= 1000 THEN
+        in_flight := CASE WHEN p_in_flight_max IS NOT NULL THEN 1 END;
+        per_minute := CASE WHEN p_per_minute_max IS NOT NULL THEN 1 END;
+    ELSE
+        in_flight := part(v_in_flight, p_in_flight_max, v_one);
+        per_minute := part(v_per_minute, p_per_minute_max, v_one);
+    END IF;
 END
 $$;
 

@@ -334,13 +334,19 @@ impl Worker {
             });
         };
         let hearing = shipping.hearing();
+        let caller = shipping.identity().clone();
         let carrier = self.carrier(shipping);
         let shipped = {
             let mut visit = pin!(shipping.visit(&fleet, self.clock.wall_ms()));
             loop {
                 tokio::select! {
                     shipped = &mut visit => break shipped?,
-                    () = sleep(HELLO_PAUSE) => self.hear(&hearing, &fleet, obey).await?,
+                    () = sleep(self.pacer.pause(HELLO_PAUSE)) => {
+                        self.hear(&hearing, &fleet, obey).await?;
+                        if errand == Errand::Ship {
+                            self.pacer.visit(&fleet, &caller, false).await;
+                        }
+                    }
                     () = self.hints.next() => self.hear(&hearing, &fleet, obey).await?,
                     () = caps.lease_wanted(), if errand == Errand::Ship && lease_trouble.is_none() => {
                         if let Some(carrier) = &carrier {
@@ -394,9 +400,6 @@ impl Worker {
                 (heard, _) => heard?,
             }
             caps.present_leases();
-            if errand != Errand::Leave {
-                self.pacer.visit(&fleet, shipping.identity()).await;
-            }
         }
         let mut lease_trouble = None;
         if !self.table.shared_caps.is_empty() {
@@ -416,6 +419,12 @@ impl Worker {
             {
                 return Err(trouble);
             }
+        }
+        // Behind the leases, which requests wait for.
+        if errand != Errand::Lease {
+            let leaves = errand == Errand::Leave;
+            let caller = shipping.identity();
+            self.pacer.visit(&fleet, caller, leaves).await;
         }
         Ok((fleet, lease_trouble))
     }

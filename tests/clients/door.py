@@ -8,7 +8,7 @@ CUT says where one connection is cut off, once, which leaves the file SOCKET.cut
 
 * `-`: never.
 * `EVENT`, `EVENT#2`: before an event of this name in the first stream that has it; before the second one.
-* `waiting`: while the first POST waits for its answer.
+* `waiting`, `waiting:WORD`: while the first POST waits for its answer; the first that has this word.
 * `answer`: behind the head of the first answer that says that it is longer than a socket holds.
 
 Promise: the exit code is the command's.
@@ -40,6 +40,7 @@ class Cut:
     """The one cut; it is armed until it was made."""
 
     def __init__(self, place, note):
+        place, _, self.word = place.partition(":")
         self.place, _, number = place.partition("#")
         self.number = int(number or 1)
         self.note = note
@@ -57,7 +58,7 @@ class Cut:
 
     def behind_request(self, seen):
         """Whether to cut behind what the program said on a connection."""
-        return self.place == "waiting" and posted(seen)
+        return self.place == "waiting" and self.word.encode() in seen and posted(seen)
 
     def made(self):
         self.place = "-"

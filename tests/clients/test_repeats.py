@@ -47,9 +47,10 @@ def dspy(place, last, **more):
     return place.python("dspy", "dspy_program.py", **more), 1
 
 
-def opencode(place, last, **more):
+def opencode(place, last, cut):
     place.story(text(last), **WAITS)
-    return place.with_lines("opencode", "opencode run 'a question'", **more), 2
+    # It asks for a title at the same time, without tools, and does not ask for that again.
+    return place.with_lines("opencode", "opencode run 'a question'", cut=f'{cut}:"tools"'), 2
 
 
 def aider(place, last, **more):

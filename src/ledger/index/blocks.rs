@@ -4,7 +4,8 @@
 //! of it.
 //!
 //! Promise: a block that decodes was written whole by this format. The sums of sixteen quarter hours are
-//! those of their block, and whatever reads some of the sixteen compares. Both rows of a stretch come to the same.
+//! those of their block, and whatever reads some of the sixteen compares. Over all time the rows of both kinds come to the
+//! same for each line, which each start compares.
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 //! [`Model::Other`].
 //!
 //! Promise: a number that was given stands for its line as long as the index does. However many models apps ask
-//! for, half of the numbers are left for lines that name none.
+//! for, half of the numbers are left for lines that name none: each has one for all its models and one for the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

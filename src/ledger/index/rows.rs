@@ -48,7 +48,7 @@ pub struct Meta {
     /// Entries that evidence came for when it was not known any more what they had added: they stay filed
     /// under the state that they had.
     pub unmoved: u64,
-    /// Over all blocks of four hours: if they do not add up to these, rows are lost.
+    /// Over all blocks of four hours, all models together: if they do not add up to these, rows are lost.
     pub requests: u64,
     pub billed: MicroUsdSum,
     /// Eval runs that wait for their price. An earlier format has none; its number shows it.

@@ -170,12 +170,7 @@ impl<'a> Snapshot<'a> {
                 }
                 continue;
             }
-            let mut found = Figures::default();
-            let from = block_key(quarter, detail, begins_ms);
-            for pair in self.db.range(from..block_key(quarter, detail, ends_ms)) {
-                let (key, block) = pair?;
-                let at_ms = block_begins(&key)?;
-                each_cell(opened(&block)?, |_, rest| found.add_encoded(rest))?;
+            for (at_ms, block) in self.quarters(detail, begins_ms)? {
                 if (since_ms..until_ms).contains(&at_ms) {
                     let stretch = place(at_ms, at_ms.saturating_add(quarter.ms()));
                     if add(stretch.ok_or(IndexError::Unfit)?, &block)? > rows_max {
@@ -183,22 +178,44 @@ impl<'a> Snapshot<'a> {
                     }
                 }
             }
-            let mut sum = Figures::default();
-            each_cell(opened(&block)?, |_, rest| sum.add_encoded(rest))?;
-            if found != sum {
-                return Err(IndexError::Incomplete);
-            }
         }
         Ok(grouped)
+    }
+
+    /// The quarter hours of a block, by their beginnings, which together come to it.
+    fn quarters(
+        &self,
+        detail: Detail,
+        begins_ms: u64,
+    ) -> Result<Vec<(u64, sled::IVec)>, IndexError> {
+        let ends_ms = begins_ms.saturating_add(Length::Sixteen.ms());
+        let (mut found, mut sum) = (Figures::default(), Figures::default());
+        let mut quarters = Vec::new();
+        let from = block_key(Length::Quarter, detail, begins_ms);
+        for pair in self
+            .db
+            .range(from..block_key(Length::Quarter, detail, ends_ms))
+        {
+            let (key, block) = pair?;
+            each_cell(opened(&block)?, |_, rest| found.add_encoded(rest))?;
+            quarters.push((block_begins(&key)?, block));
+        }
+        if let Some(whole) = self.db.get(block_key(Length::Sixteen, detail, begins_ms))? {
+            each_cell(opened(&whole)?, |_, rest| sum.add_encoded(rest))?;
+        }
+        match found == sum {
+            true => Ok(quarters),
+            false => Err(IndexError::Incomplete),
+        }
     }
 
     /// What is needed to read the entries of a quarter hour one by one from the journal.
     pub fn edge(&self, quarter_ms: u64) -> Result<Edge, IndexError> {
         let mut edge = Edge::default();
         let mut reconciled = 0;
-        let key = block_key(Length::Quarter, Detail::AllModels, quarter_ms);
-        if let Some(value) = self.db.get(key)? {
-            let ends = each_cell(opened(&value)?, |_, rest| {
+        let quarters = self.quarters(Detail::AllModels, Length::Sixteen.floor(quarter_ms))?;
+        if let Some((_, value)) = quarters.iter().find(|(at_ms, _)| *at_ms == quarter_ms) {
+            let ends = each_cell(opened(value)?, |_, rest| {
                 let mut figures = Figures::default();
                 figures.add_encoded(rest)?;
                 reconciled += figures.reconciled();

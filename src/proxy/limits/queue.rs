@@ -131,9 +131,8 @@ impl Queue {
     }
 
     /// What is used of the ceilings.
-    pub fn demand(&self) -> Demand {
-        let now = self.clock.monotonic();
-        self.inner.lock().desk.demand(now)
+    pub fn demand(self: &Arc<Self>) -> Demand {
+        self.change(|inner, now| inner.desk.demand(now))
     }
 
     /// Holds the limits below what other machines leave of the ceilings, for so long.

@@ -182,13 +182,13 @@ impl TrafficMetrics {
         for (name, help, limit) in [
             (
                 "bursar_concurrency_limit",
-                "Requests that may be at the service at once: [shaping] in_flight, or less after a 429. Absent: no \
+                "Requests that may be at the service at once: [shaping] in_flight, or less after a 429 or beside busy machines of a fleet. Absent: no \
                  limit.",
                 self.in_flight_limit.get(),
             ),
             (
                 "bursar_rate_limit_per_minute",
-                "Requests that may go in a minute: [shaping] per_minute, or less after a 429. Absent: no limit.",
+                "Requests that may go in a minute: [shaping] per_minute, or less after a 429 or beside busy machines of a fleet. Absent: no limit.",
                 self.per_minute_limit.get(),
             ),
         ] {

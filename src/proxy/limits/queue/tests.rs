@@ -3,6 +3,7 @@
 
 mod rules;
 mod service;
+mod shared;
 mod waiting;
 
 use std::sync::Arc;

@@ -1,30 +1,29 @@
 //! The decisions, one by one.
 
 use super::*;
-use crate::ceilings::Ceilings;
 use crate::proxy::limits::queue::adaptive_limits::{Busy, PAUSE_MAX};
 use crate::proxy::limits::queue::line::{RoundRobin, Ticket};
 use crate::proxy::limits::queue::rate_window::{RateWindow, WINDOW};
 
 /// No request.
-const NONE: [u64; 0] = [];
+pub(super) const NONE: [u64; 0] = [];
 
 /// Enters, and is let go at once.
-fn goes(desk: &mut Scheduler, now: Duration) -> SlotNo {
+pub(super) fn goes(desk: &mut Scheduler, now: Duration) -> SlotNo {
     match desk.enter(now, &app("a"), Priority::First, FAR).0 {
         Entered::Goes(slot) => slot,
         other => panic!("{other:?}"),
     }
 }
 
-fn waits(desk: &mut Scheduler, name: &str, turn: Priority) -> TicketNo {
+pub(super) fn waits(desk: &mut Scheduler, name: &str, turn: Priority) -> TicketNo {
     match desk.enter(s(0), &app(name), turn, FAR).0 {
         Entered::Waits(ticket) => ticket,
         other => panic!("{other:?}"),
     }
 }
 
-fn granted(desk: &mut Scheduler, now: Duration) -> Vec<TicketNo> {
+pub(super) fn granted(desk: &mut Scheduler, now: Duration) -> Vec<TicketNo> {
     let due = desk.due(now);
     due.granted.iter().map(|granted| granted.ticket).collect()
 }
@@ -55,48 +54,6 @@ fn as_many_go_at_once_as_there_are_places() {
     desk.end(first, s(0));
     assert_eq!(granted(&mut desk, s(0)), [fourth]);
     assert_eq!((desk.in_flight(), desk.waiting()), (3, 0));
-}
-
-/// Of a fleet's database that is away nothing more is heard.
-#[test]
-fn a_share_of_the_ceilings_holds_for_its_time_and_leaves_at_least_one() {
-    let mut desk = Scheduler::new(&shaping(3, 40));
-    let share = |in_flight, per_minute| Ceilings {
-        in_flight: Some(in_flight),
-        per_minute: Some(per_minute),
-    };
-    desk.share(share(0, 2), s(10));
-    let first = goes(&mut desk, s(0));
-    let second = waits(&mut desk, "a", Priority::First);
-    let third = waits(&mut desk, "a", Priority::First);
-    let fourth = waits(&mut desk, "a", Priority::First);
-    assert_eq!(granted(&mut desk, s(0)), NONE, "one at once");
-    desk.end(first, s(1));
-    assert_eq!(granted(&mut desk, s(1)), [second]);
-    assert_eq!(desk.ceilings().per_minute(), Some(2));
-    desk.share(share(9, 1), s(10));
-    assert_eq!(granted(&mut desk, s(2)), NONE, "one a minute");
-    assert_eq!(granted(&mut desk, s(10)), [third, fourth]);
-    let limits = (desk.ceilings().in_flight(), desk.ceilings().per_minute());
-    assert_eq!(limits, (Some(3), Some(40)));
-}
-
-#[test]
-fn what_is_used_of_the_ceilings_is_what_is_there_and_what_the_service_may_count() {
-    let mut desk = Scheduler::new(&shaping(2, 40));
-    let first = goes(&mut desk, s(0));
-    goes(&mut desk, s(0));
-    waits(&mut desk, "a", Priority::First);
-    desk.sends(first, s(0));
-    desk.end(first, s(1));
-    let demand = desk.demand(s(2));
-    assert_eq!((demand.in_flight, demand.sent, demand.waiting), (1, 2, 1));
-    let ceilings = Ceilings {
-        in_flight: Some(2),
-        per_minute: Some(40),
-    };
-    assert_eq!(demand.ceilings, ceilings);
-    assert_eq!(desk.demand(s(70)).sent, 1, "it is not counted any more");
 }
 
 #[test]
