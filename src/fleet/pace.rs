@@ -38,11 +38,14 @@ impl Pacer {
         self.queue.set(queue).ok();
     }
 
-    /// How long to wait for the next hello, where it would be `pause` otherwise. A visit that did not come as far as
-    /// this shortens no pause.
+    /// A visit begins. One that does not come as far as this shortens no pause.
+    pub fn begin(&self) {
+        *self.again.lock() = None;
+    }
+
+    /// How long to wait for the next hello, where it would be `pause` otherwise.
     pub fn pause(&self, pause: Duration) -> Duration {
-        let again = self.again.lock().take();
-        again.map_or(pause, |again| again.min(pause))
+        self.again.lock().map_or(pause, |again| again.min(pause))
     }
 
     /// As part of a visit; of the last one if it `leaves`.
@@ -89,3 +92,6 @@ impl Pacer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -171,6 +171,9 @@ impl Worker {
                 (false, true) => Errand::Hello,
                 (false, false) => Errand::Lease,
             };
+            if errand != Errand::Lease {
+                self.pacer.begin();
+            }
             let obey = |orders: &FleetOrders| self.obey(caps, orders);
             let is_heard = self.visit(&mut shipping, errand, caps, &obey).await;
             let now = Instant::now();
