@@ -26,7 +26,7 @@
 //! | 4 | [`caps`] | how much each app may spend |
 //! | 5 | [`telemetry`] | log lines and every metric |
 //! | 5 | [`apps`] | which apps may spend |
-//! | 6 | [`notices`] | tells a person that little of a cap is left |
+//! | 6 | [`notices`] | warns that little of a cap is left |
 //! | 6 | [`fleet`] | brings the journal to the books of a fleet |
 //! | 7 | [`proxy`] | the path of a request |
 //! | 7 | [`admin`] | metrics, health, the reading API; knows nothing of the proxy |

@@ -1,10 +1,10 @@
 //! Tells a person that little of a cap is left: at the shares of `[caps] warn_at`, by what `[notify]` names.
 //!
 //! Why a task of its own: it looks at the caps after something was charged, so that no request waits for a look, a file
-//! or a receiver. Between two looks is a pause: what is reached in the last moments of a window may not be told.
+//! or a receiver. Between two looks is a pause: what is reached in the last moments of a window may bring no notice.
 //!
-//! Promise: a share is told at most once in a window of a limit, also after kill -9, for it is marked on the disk
-//! before it is sent ([`marks`]). Of several that were reached between two looks the highest is told. One is sent at a
+//! Promise: a share brings at most one notice in a window of a limit, also after kill -9, for it is marked on the disk
+//! before it is sent ([`marks`]). Of several that were reached between two looks the highest counts. One is sent at a
 //! time, [`WAITING_MAX`] wait, further ones are counted as dropped; each has a line in the log whatever becomes of it.
 //!
 //! Lowest first: `marks` `notice` < `send` < this file, which looks and hands on.
@@ -40,7 +40,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// Notices that wait while one is sent.
 const WAITING_MAX: usize = 64;
 
-/// What tells of the caps.
+/// Warns of caps.
 pub struct Notices {
     config: ArcSwap<Config>,
     caps: Arc<Caps>,
@@ -114,7 +114,7 @@ impl Notices {
                     if !std::mem::replace(&mut is_failing, true) {
                         tracing::error!(
                             why,
-                            "what is told of the caps cannot be marked; nothing is told until it can"
+                            "the file `notified` in the state directory cannot be written: no warning of a cap is sent until it can"
                         );
                     }
                     AGAIN
@@ -136,16 +136,16 @@ impl Notices {
                 tracing::error!(
                     why,
                     "the file `notified` in the state directory cannot be read: what the caps have reached by now \
-                     counts as told"
+                     counts as sent"
                 );
-                self.all_told()
+                self.all_sent()
             }
-            Err(_) => self.all_told(),
+            Err(_) => self.all_sent(),
         }
     }
 
-    /// As if everything that is reached had been told.
-    fn all_told(&self) -> Marks {
+    /// As if of everything that is reached a notice had been sent.
+    fn all_sent(&self) -> Marks {
         let config = self.config.load();
         let mut marks = Marks::default();
         for (cap, share) in reached(&self.caps.view(), &config.caps.warn_at) {
@@ -154,7 +154,7 @@ impl Notices {
         marks
     }
 
-    /// What is to be told now, behind marks that are durable. An error: in words.
+    /// What is to be sent now, behind marks that are durable. An error: in words.
     async fn look(&self, marks: &Marks) -> Result<(Marks, Vec<Notice>), String> {
         let config = self.config.load_full();
         let view = self.caps.view();

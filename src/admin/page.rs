@@ -216,13 +216,13 @@ fn windows_table(html: &mut Html, titles: &str, windows: &[Option<&WindowSums>])
 
 /// Of the answers that say what gave them.
 fn escalation(sums: &WindowSums) -> Field {
-    let told = sums.by_frontier.saturating_add(sums.by_specialist);
-    let share = u128::from(sums.by_frontier) * 100 + u128::from(told) / 2;
-    match share.checked_div(u128::from(told)) {
+    let reported = sums.by_frontier.saturating_add(sums.by_specialist);
+    let share = u128::from(sums.by_frontier) * 100 + u128::from(reported) / 2;
+    match share.checked_div(u128::from(reported)) {
         None => Field::number("not known"),
         Some(percent) => Field::Noted(
             format!("{percent} %"),
-            format!("{} of {told} answers", sums.by_frontier),
+            format!("{} of {reported} answers", sums.by_frontier),
         ),
     }
 }

@@ -112,7 +112,7 @@ pub struct CapsTable {
     pub all: Limits,
     /// The least that a request is expected to cost.
     pub request_floor: MicroUsd,
-    /// At which shares of any cap a person is told, the smallest first.
+    /// At which shares of any cap bursar warns, the smallest first.
     pub warn_at: Vec<Share>,
 }
 

@@ -1,4 +1,4 @@
-//! `[notify]` and `[caps] warn_at`: at which shares of a cap a person is told, and how.
+//! `[notify]` and `[caps] warn_at`: at which shares of a cap bursar warns, and how.
 //!
 //! Promise: a share is a whole number of ten-thousandths, so that no float is held against money; an address is https,
 //! or this machine itself, and its path, which often is a secret, stands in no text of this type.
@@ -20,7 +20,7 @@ pub struct Notify {
     pub way: Option<NotifyWay>,
 }
 
-/// How a person is told.
+/// How a warning is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotifyWay {
     Url(NotifyUrl),
@@ -40,7 +40,7 @@ pub struct NotifyUrl {
     target: String,
 }
 
-/// Most shares at which a person is told.
+/// Most shares at which bursar warns.
 const SHARES_MAX: usize = 8;
 
 /// Most words of a command, and the longest of them, in bytes.

@@ -1,6 +1,6 @@
-//! Which share of which cap was told: one small file in the state directory.
+//! Of which share of which cap a notice was sent: one small file in the state directory.
 //!
-//! Promise: what is marked is on the disk before it is sent, so nothing is told twice; bounded. Marks of windows that
+//! Promise: what is marked is on the disk before it is sent, so nothing is sent twice; bounded. Marks of windows that
 //! are over stay for two days, for a clock that was ahead goes back.
 
 use std::path::Path;
@@ -23,7 +23,7 @@ const KEPT_MS: u64 = 2 * 24 * 60 * 60 * 1000;
 /// Caps of 65 scopes, the hours of two days. Beyond that the windows that end first are forgotten.
 const MARKS_MAX: usize = 4096;
 
-/// The highest share that was told of one limit in one window.
+/// The highest share of one limit in one window of which a notice was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// `None`: the cap of all apps together.
@@ -31,7 +31,7 @@ pub struct Mark {
     period: Period,
     since_ms: u64,
     until_ms: u64,
-    /// Another limit is told of anew.
+    /// Another limit begins anew.
     limit_micro_usd: MicroUsd,
     ten_thousandths: u16,
 }
@@ -100,7 +100,7 @@ impl Marks {
         directory.replace(NAME, &line)
     }
 
-    /// `true`: that share was not told, and no higher one was.
+    /// `true`: of that share none was sent, nor of a higher one.
     pub fn add(&mut self, mark: Mark) -> bool {
         match self.0.iter_mut().find(|known| known.is_of_the_same(&mark)) {
             Some(known) if known.ten_thousandths >= mark.ten_thousandths => false,

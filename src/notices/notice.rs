@@ -1,4 +1,4 @@
-//! What is told of a cap: one JSON object.
+//! What a warning of a cap says: one JSON object.
 //!
 //! Promise: it names the cap and its figures; no session, user, tag or prompt, and no other app. Amounts are integers of
 //! micro-dollars. Two of the same share, limit and window have one `id`, by which a receiver knows a repeat.
@@ -98,7 +98,7 @@ impl Notice {
         }
     }
 
-    /// One that tells of nothing.
+    /// A trial.
     pub fn trial(now_ms: u64) -> Self {
         Self {
             event: Event::Trial,

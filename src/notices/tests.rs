@@ -38,7 +38,7 @@ fn shares() -> Vec<Share> {
 }
 
 #[test]
-fn the_highest_share_that_is_billed_or_held_is_told() {
+fn the_highest_share_that_is_billed_or_held_is_sent() {
     for (spent, held, limit, wanted) in [
         (49, 0, 100, None),
         (50, 0, 100, Some("0.5")),
@@ -137,7 +137,7 @@ async fn what_finds_no_place_to_wait_is_counted() {
 const DAY: &str = "[caps]\nday_micro_usd = 100\n";
 
 #[tokio::test]
-async fn a_share_is_told_behind_its_mark_and_not_again() {
+async fn a_share_is_sent_behind_its_mark_and_not_again() {
     let folder = tempfile::tempdir().unwrap();
     let (notices, _ledger) = notices(&folder, DAY, &[60, 25]).await;
     // A directory in its place can be neither read nor replaced.
@@ -145,17 +145,17 @@ async fn a_share_is_told_behind_its_mark_and_not_again() {
     std::fs::create_dir_all(place.join("x")).unwrap();
     let none = Marks::default();
     notices.look(&none).await.expect_err("no mark, no notice");
-    assert_eq!(notices.read_marks().await, notices.all_told());
-    let (_, told) = notices.look(&notices.all_told()).await.unwrap();
-    assert_eq!(told.len(), 0, "marks that are lost count as told");
+    assert_eq!(notices.read_marks().await, notices.all_sent());
+    let (_, sent) = notices.look(&notices.all_sent()).await.unwrap();
+    assert_eq!(sent.len(), 0, "marks that are lost count as sent");
 
     std::fs::remove_dir_all(&place).unwrap();
-    let (marks, told) = notices.look(&none).await.unwrap();
-    let shares: Vec<_> = told.iter().map(|notice| notice.share.to_string()).collect();
+    let (marks, sent) = notices.look(&none).await.unwrap();
+    let shares: Vec<_> = sent.iter().map(|notice| notice.share.to_string()).collect();
     assert_eq!(shares, ["0.8"]);
     assert_eq!(notices.read_marks().await, marks, "as after a kill");
-    let (_, told) = notices.look(&marks).await.unwrap();
-    assert_eq!(told.len(), 0);
+    let (_, sent) = notices.look(&marks).await.unwrap();
+    assert_eq!(sent.len(), 0);
 }
 
 #[tokio::test]
@@ -170,14 +170,14 @@ async fn a_raise_arms_all_shares_again_and_its_end_none() {
             .unwrap()
     };
     raise(1_000);
-    let (marks, told) = notices.look(&marks).await.unwrap();
-    assert_eq!(told.len(), 0, "8.5 % are used");
+    let (marks, sent) = notices.look(&marks).await.unwrap();
+    assert_eq!(sent.len(), 0, "8.5 % are used");
     raise(150);
-    let (marks, told) = notices.look(&marks).await.unwrap();
-    assert_eq!(told.len(), 1, "56 % are used");
+    let (marks, sent) = notices.look(&marks).await.unwrap();
+    assert_eq!(sent.len(), 1, "56 % are used");
     raise(100);
-    let (_, told) = notices.look(&marks).await.unwrap();
-    assert_eq!(told.len(), 0, "this was told of this limit");
+    let (_, sent) = notices.look(&marks).await.unwrap();
+    assert_eq!(sent.len(), 0, "this was sent for this limit");
 }
 
 #[tokio::test]
