@@ -11,7 +11,7 @@ install uninstall install-user uninstall-user: export TARGET := $(TARGET)
 export PATH := $(CURDIR)/.cache/tools/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-fleet build release lint fmt docs tidy-report test test-all torture faults defences fuzz bench bench-quick bench-compare bench-baseline bench-ledger bench-fleet bench-translate soak install uninstall install-user uninstall-user deb tarball container test-clients test-package test-release test-page clean-tools
+.PHONY: help demo demo-fleet build release lint fmt docs tidy-report test test-all torture leases faults defences fuzz bench bench-quick bench-compare bench-baseline bench-ledger bench-fleet bench-translate soak install uninstall install-user uninstall-user deb tarball container test-clients test-package test-release test-page clean-tools
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,11 @@ torture: ## a thousand kills, every call to the disk failing, 2000 power cuts, 2
 	BURSAR_DISK=all cargo test --workspace --locked --test it disk::
 	BURSAR_CUTS=2000 cargo test --workspace --locked --test it power::
 	BURSAR_SIM_STEPS=$(SIM_STEPS) cargo test --workspace --locked --lib simulation::
+
+leases: ## 10,000 runs of the model of shared caps, and one with 10,000 bursars
+	@scripts/setup-native.sh
+	BURSAR_LEASE_RUNS=10000 cargo test --workspace --locked --lib no_shared_cap_is_exceeded
+	BURSAR_LEASE_RUNS=1 BURSAR_LEASE_HOLDERS=10000 cargo test --workspace --locked --lib no_shared_cap_is_exceeded
 
 faults: ## plant faults one after the other, and say which test catches each (N=3,7 for some)
 	@scripts/setup-native.sh

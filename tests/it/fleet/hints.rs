@@ -116,6 +116,39 @@ async fn no_more_than_half_of_the_servers_places_are_taken_by_those_who_listen()
     assert!(count > 0, "some listen");
 }
 
+/// Every role may fill the server's queue of notifications, which is 8 GB: a stand-in says that it is nearly full.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn an_order_does_not_fail_where_the_queue_of_notifications_is_full() {
+    let postgres = fleet();
+    let operator = Person::with(&postgres.url("operator", DATABASE));
+    let sandbox = Sandbox::start().await;
+    let url = postgres.url("node", DATABASE);
+    let member = Member::at(&sandbox.url(), &url, 1, "ship_interval_s = 1\n").await;
+    let used = |used: f64| {
+        let stand_in = format!(
+            "CREATE SCHEMA IF NOT EXISTS stand_in;
+            CREATE OR REPLACE FUNCTION stand_in.pg_notification_queue_usage() RETURNS float8
+                LANGUAGE sql AS 'SELECT {used}::float8';
+            CREATE OR REPLACE FUNCTION stand_in.pg_notify(text, text) RETURNS void
+                LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'too many notifications in the NOTIFY queue'; END $$;
+            ALTER FUNCTION bursar_fleet.call_listeners()
+                SET search_path = stand_in, pg_catalog, bursar_fleet, pg_temp;
+            GRANT USAGE ON SCHEMA stand_in TO PUBLIC"
+        );
+        postgres.sql(DATABASE, &stand_in);
+    };
+    used(0.9);
+    for (order, is_on) in [("freeze", true), ("thaw", false)] {
+        operator.document(&["fleet", order]).await;
+        is_frozen_within(AT_ONCE, &member, is_on).await;
+    }
+    // The stand-in is what an order asks: with room in the queue it notifies.
+    used(0.1);
+    let refused = operator.gives(&["fleet", "freeze"]).await;
+    assert_eq!(refused.code, Some(1), "{}", refused.err);
+}
+
 /// Without `[fleet]` there is nothing to hear.
 #[test]
 fn a_daemon_in_no_fleet_has_nothing_that_listens() {

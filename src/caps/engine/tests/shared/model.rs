@@ -336,7 +336,7 @@ impl Database {
         }
         let of_window = self.leases.values();
         let of_window = of_window.filter(|row| row.cap == ask.cap && row.overlaps(window));
-        let of_window: Vec<Row> = of_window.cloned().collect();
+        let of_window: Vec<&Row> = of_window.collect();
         let own = of_window.iter().filter(|row| row.ledger == ledger);
         let own: u64 = own.map(Row::charged).sum();
         let most = match ask.ahead {
@@ -347,7 +347,7 @@ impl Database {
         if room == 0 {
             return LeaseAnswer::Share { limit };
         }
-        let is_heard = |row: &&Row| {
+        let is_heard = |row: &&&Row| {
             let heard_ms = self
                 .ledgers
                 .get(&row.ledger)

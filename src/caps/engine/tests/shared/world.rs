@@ -5,7 +5,8 @@
 //! What is checked: no cap is exceeded beyond what `bursar caps` states, no lease is spent twice, each billed line is
 //! counted once, and what nobody needs comes back.
 //!
-//! `BURSAR_LEASE_RUNS` sets how many runs there are, `BURSAR_LEASE_SEED` the first run's seed.
+//! `BURSAR_LEASE_RUNS` sets how many runs there are, `BURSAR_LEASE_SEED` the first run's seed, and
+//! `BURSAR_LEASE_HOLDERS` how many bursars each run has, instead of 2 to 7 (`make leases`).
 
 use super::model::{Database, Line, Terms};
 use super::*;
@@ -18,6 +19,10 @@ use self::holder::{Chance, Doubt, Flying, Holder};
 
 const RUNS: u64 = 60;
 const STEPS: usize = 300;
+/// In a run of many bursars: as often is each of them stepped.
+const STEPS_EACH: usize = 20;
+/// As many bursars as the chances of a step are made for.
+const FEW: usize = 8;
 const MINUTE: u64 = 60_000;
 
 /// Beside [`TEAM`], which is of an hour: one of a day, with an allowance for the time away.
@@ -53,10 +58,11 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, holders: Option<u64>) -> Self {
         let mut chance = Chance(seed);
         let dearest = 4 * (1 + chance.below(25));
-        let limit = 1 + chance.below(dearest * 80);
+        let holders = holders.unwrap_or_else(|| 2 + chance.below(6));
+        let limit = (1 + chance.below(dearest * 80)) * (holders / 5).max(1);
         let terms = |name: &str, period, limit, ahead_windows, ahead| Terms {
             name: name.to_owned(),
             period,
@@ -70,7 +76,7 @@ impl World {
         let far = u32::try_from(chance.below(3)).unwrap();
         let org = terms(ORG, Period::Day, limit * 3, far, dearest);
         let now_ms = NOON + chance.below(12 * HOUR);
-        let holders = (0..2 + chance.below(6)).map(|number| {
+        let holders = (0..holders).map(|number| {
             let is_ephemeral = number % 3 == 2;
             Holder::new(1_000 * (number + 1), now_ms, is_ephemeral)
         });
@@ -106,8 +112,15 @@ impl World {
         Uuid::from_u128(self.numbers)
     }
 
-    fn step(&mut self) {
+    /// How often as many bursars as the chances are made for go into this world's.
+    fn crowds(&self) -> u64 {
+        u64::try_from(self.holders.len() / FEW + 1).unwrap()
+    }
+
+    /// A step of the bursar that is returned.
+    fn step(&mut self) -> usize {
         let at = self.chance.place(self.holders.len());
+        let crowds = self.crowds();
         match self.chance.below(100) {
             0..35 => self.ask(at),
             35..65 => self.end(at),
@@ -115,18 +128,21 @@ impl World {
                 let shipping = self.chance.one_in(2);
                 self.visit(at, shipping, Round::Whole);
             }
-            82..90 => self.now_ms += self.chance.below(8 * MINUTE),
+            82..90 => self.now_ms += self.chance.below(8 * MINUTE / crowds),
             90..92 => self.evidence(at),
             92..94 => self.write(at),
             94 => self.kill(at),
             95 => self.reboot(at),
             96 => self.leave(at),
             97 => self.holders[at].skew_ms = self.chance.below(3 * HOUR),
-            98 if self.has_restores => self.backup = Some(self.database.clone()),
-            99 if self.has_restores && self.chance.one_in(3) => self.restore(),
+            98 if self.has_restores && self.chance.one_in(crowds) => {
+                self.backup = Some(self.database.clone());
+            }
+            99 if self.has_restores && self.chance.one_in(3 * crowds) => self.restore(),
             _ => {}
         }
-        self.hear_answers();
+        self.hear_answers(at);
+        at
     }
 
     fn ask(&mut self, at: usize) {
@@ -147,43 +163,42 @@ impl World {
         let gone = holder.engine.ask(ask, way, wall_ms).send();
         assert!(gone.is_empty());
         holder.ways.push((entry, decision));
-        self.hear_answers();
+        self.hear_answers(at);
         // What lacks something wakes the shell.
         if self.holders[at].engine.shared.take_wanted() && !self.chance.one_in(4) {
             self.visit(at, false, Round::Ask);
         }
     }
 
-    /// Requests that were admitted or refused meanwhile.
-    fn hear_answers(&mut self) {
+    /// Requests of a bursar that were admitted or refused meanwhile.
+    fn hear_answers(&mut self, at: usize) {
         let dearest = self.dearest;
-        for holder in &mut self.holders {
-            let wall_ms = holder.wall_ms(self.now_ms);
-            holder.engine.shared.at(self.now_ms - holder.booted_ms);
-            let gone = holder.engine.serve(wall_ms).send();
-            assert!(gone.is_empty());
-            let mut still = Vec::new();
-            for (entry, mut way) in std::mem::take(&mut holder.ways) {
-                match way.try_recv() {
-                    Ok(Ok(going)) => {
-                        // From a quarter of the dearest on: none is four times as dear as those before it.
-                        let price = dearest / 4 + self.chance.below(dearest - dearest / 4 + 1);
-                        holder.flying.push(Flying {
-                            entry,
-                            leases: going.leases,
-                            reserved: going.reserved.get(),
-                            at_ms: wall_ms,
-                            price,
-                        });
-                    }
-                    Ok(Err(_)) => *self.seen.entry("a refusal").or_default() += 1,
-                    Err(oneshot::error::TryRecvError::Empty) => still.push((entry, way)),
-                    Err(error) => panic!("{error}"),
+        let holder = &mut self.holders[at];
+        let wall_ms = holder.wall_ms(self.now_ms);
+        holder.engine.shared.at(holder.up_ms(self.now_ms));
+        let gone = holder.engine.serve(wall_ms).send();
+        assert!(gone.is_empty());
+        let mut still = Vec::new();
+        for (entry, mut way) in std::mem::take(&mut holder.ways) {
+            match way.try_recv() {
+                Ok(Ok(going)) => {
+                    // From a quarter of the dearest on: none is four times as dear as those before it.
+                    let price = dearest / 4 + self.chance.below(dearest - dearest / 4 + 1);
+                    holder.flying.push(Flying {
+                        entry,
+                        leases: going.leases,
+                        reserved: going.reserved.get(),
+                        at_ms: wall_ms,
+                        price,
+                    });
                 }
+                Ok(Err(_)) => *self.seen.entry("a refusal").or_default() += 1,
+                Err(oneshot::error::TryRecvError::Empty) => still.push((entry, way)),
+                Err(error) => panic!("{error}"),
             }
-            holder.ways = still;
         }
-        for flying in self.holders.iter().flat_map(|holder| &holder.flying) {
+        holder.ways = still;
+        for flying in &holder.flying {
             let names: Vec<&(String, u64)> = flying
                 .leases
                 .iter()
@@ -191,6 +206,11 @@ impl World {
                 .collect();
             assert_eq!(names.len(), 2, "one lease of each cap: {names:?}");
         }
+    }
+
+    /// The same of all, for time has passed.
+    fn hear_all(&mut self) {
+        (0..self.holders.len()).for_each(|at| self.hear_answers(at));
     }
 
     fn bill(&mut self, leases: &Leases, price: u64) {
@@ -236,7 +256,7 @@ impl World {
             }
         }
         holder.engine.release(entry, FlightEnd::Settled(state));
-        self.hear_answers();
+        self.hear_answers(at);
     }
 
     fn write(&mut self, at: usize) {
@@ -409,7 +429,6 @@ impl World {
             let heard = self.asked(at, errand.clone());
             last = Some((errand, heard.clone()));
             self.now_ms += self.chance.below(400);
-            self.check_grants();
             let holder = &mut self.holders[at];
             let ended_up_ms = holder.up_ms(self.now_ms);
             let call = Call {
@@ -438,7 +457,7 @@ impl World {
             }
             holder.engine.shared.at(ended_up_ms);
             holder.engine.shared.hear(&heard, call);
-            self.hear_answers();
+            self.hear_answers(at);
             if let Heard::GaveBack {
                 answer: GiveBackAnswer::Behind,
                 ..
@@ -464,6 +483,11 @@ impl World {
             Errand::Ask(ask) => {
                 let fresh = self.number();
                 let answer = self.database.lease(at, machine, &ask, fresh, self.now_ms);
+                if let LeaseAnswer::Granted(grant) = &answer {
+                    let lease = &grant.lease.lease;
+                    let of = (lease.cap.clone(), lease.window.since_ms);
+                    self.windows.insert(LeaseId(lease.lease), of);
+                }
                 self.saw(match &answer {
                     LeaseAnswer::Granted(_) if ask.ahead > 0 => "an allowance",
                     LeaseAnswer::Granted(_) => "a grant",
@@ -512,11 +536,18 @@ impl World {
     }
 }
 
-fn run(seed: u64) -> BTreeMap<&'static str, u64> {
-    let mut world = World::new(seed);
-    for _ in 0..STEPS {
-        world.step();
-        world.check();
+fn run(seed: u64, holders: Option<u64>) -> BTreeMap<&'static str, u64> {
+    let mut world = World::new(seed, holders);
+    let crowds = usize::try_from(world.crowds()).unwrap();
+    let steps = STEPS.max(world.holders.len() * STEPS_EACH);
+    for step in 0..steps {
+        let at = world.step();
+        world.check_books();
+        world.check_holder(at);
+        if step % crowds == 0 {
+            world.hear_all();
+            world.check();
+        }
     }
     world.heal();
     world.check();
@@ -531,14 +562,15 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// `BURSAR_LEASE_RUNS=10000` is the whole of it.
+/// `make leases` is the whole of it.
 #[test]
 fn no_shared_cap_is_exceeded_beyond_its_bound_nothing_is_spent_twice_and_nothing_is_lost() {
     let first = number("BURSAR_LEASE_SEED").unwrap_or(1);
     let runs = number("BURSAR_LEASE_RUNS").unwrap_or(RUNS);
+    let holders = number("BURSAR_LEASE_HOLDERS");
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     for seed in first..first + runs {
-        let of_run = std::panic::catch_unwind(|| run(seed)).unwrap_or_else(|why| {
+        let of_run = std::panic::catch_unwind(|| run(seed, holders)).unwrap_or_else(|why| {
             eprintln!("BURSAR_LEASE_SEED={seed} BURSAR_LEASE_RUNS=1");
             std::panic::resume_unwind(why)
         });

@@ -3,14 +3,13 @@
 use super::*;
 
 impl World {
-    pub fn check_grants(&mut self) {
-        for (id, row) in &self.database.leases {
-            let of = (row.cap.clone(), row.window.since_ms);
-            self.windows.insert(LeaseId(*id), of);
-        }
+    pub fn check(&self) {
+        self.check_books();
+        (0..self.holders.len()).for_each(|at| self.check_holder(at));
     }
 
-    pub fn check(&self) {
+    /// What the service billed is within the bound.
+    pub fn check_books(&self) {
         let holders = u64::try_from(self.holders.len()).unwrap();
         for (of, billed) in &self.books {
             let terms = self
@@ -27,33 +26,36 @@ impl World {
                 terms.limit
             );
         }
-        for (at, holder) in self.holders.iter().enumerate() {
-            let counts = holder.engine.counts();
-            for slice in holder.engine.shared.slices() {
-                let counted = counts.of_lease(slice.lease);
-                let named = |leases: &Leases| leases.contains(slice.lease);
-                let unwritten = holder.unwritten.iter().map(|(charged, _)| charged);
-                let written = holder.journal.iter().chain(unwritten);
-                let mut known = Charge::default();
-                let written = written.filter(|charged| named(&charged.leases));
-                written.for_each(|charged| known += charged.charge);
-                assert_eq!(counted, known, "holder {at}: an entry counts once");
-                let under = holder.flying.iter().filter(|flying| named(&flying.leases));
-                let reserved: u64 = under.map(|flying| flying.reserved).sum();
-                let limit = u128::from(slice.limit().get());
-                // Without what is held: a kill that takes away what an end said leaves the estimate in its place.
-                let beyond = counted.billed.get() + u128::from(reserved);
-                assert!(
-                    beyond <= limit + u128::from(self.dearest) || self.was_restored(),
-                    "holder {at}: {beyond} of {limit}"
-                );
-                let row = self.database.leases.get(&slice.lease.0);
-                let has = row.map_or(0, |row| row.granted - row.given_back);
-                assert!(
-                    limit <= u128::from(has) || self.was_restored(),
-                    "holder {at} has {limit}, and the database {has}"
-                );
-            }
+    }
+
+    /// What a bursar counts and holds is what its disk and the database have.
+    pub fn check_holder(&self, at: usize) {
+        let holder = &self.holders[at];
+        let counts = holder.engine.counts();
+        for slice in holder.engine.shared.slices() {
+            let counted = counts.of_lease(slice.lease);
+            let named = |leases: &Leases| leases.contains(slice.lease);
+            let unwritten = holder.unwritten.iter().map(|(charged, _)| charged);
+            let written = holder.journal.iter().chain(unwritten);
+            let mut known = Charge::default();
+            let written = written.filter(|charged| named(&charged.leases));
+            written.for_each(|charged| known += charged.charge);
+            assert_eq!(counted, known, "holder {at}: an entry counts once");
+            let under = holder.flying.iter().filter(|flying| named(&flying.leases));
+            let reserved: u64 = under.map(|flying| flying.reserved).sum();
+            let limit = u128::from(slice.limit().get());
+            // Without what is held: a kill that takes away what an end said leaves the estimate in its place.
+            let beyond = counted.billed.get() + u128::from(reserved);
+            assert!(
+                beyond <= limit + u128::from(self.dearest) || self.was_restored(),
+                "holder {at}: {beyond} of {limit}"
+            );
+            let row = self.database.leases.get(&slice.lease.0);
+            let has = row.map_or(0, |row| row.granted - row.given_back);
+            assert!(
+                limit <= u128::from(has) || self.was_restored(),
+                "holder {at} has {limit}, and the database {has}"
+            );
         }
     }
 
@@ -81,8 +83,10 @@ impl World {
                 }
                 self.write(at);
                 self.visit(at, true, Round::Whole);
-                self.check();
+                self.check_books();
+                self.check_holder(at);
             }
+            self.check();
             self.database.resume();
             self.now_ms += 2 * MINUTE;
         }
