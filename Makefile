@@ -79,7 +79,7 @@ defences: ## take the defences of docs/threats.md out, and say which case sees e
 	@scripts/setup-native.sh
 	scripts/defences.py $(if $(ROWS),--only $(ROWS))
 
-fuzz: ## each fuzz target for ten minutes (SECONDS_EACH=600); needs a nightly toolchain
+fuzz: ## each fuzz target for ten minutes (SECONDS_EACH=600)
 	@scripts/fuzz.sh
 
 bench: ## own time, memory and stream delay against a bare pingora, nginx and HAProxy; writes docs/benchmarks.md
