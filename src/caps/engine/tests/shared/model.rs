@@ -338,7 +338,7 @@ impl Database {
         let of_window = of_window.filter(|row| row.cap == ask.cap && row.overlaps(window));
         let of_window: Vec<&Row> = of_window.collect();
         let own = of_window.iter().filter(|row| row.ledger == ledger);
-        let own: u64 = own.map(Row::charged).sum();
+        let own: u64 = own.map(|row| row.charged()).sum();
         let most = match ask.ahead {
             0 => terms.largest,
             _ => Some(terms.ahead.min(terms.largest.unwrap_or(u64::MAX))),

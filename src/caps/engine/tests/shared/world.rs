@@ -20,7 +20,7 @@ use self::holder::{Chance, Doubt, Flying, Holder};
 const RUNS: u64 = 60;
 const STEPS: usize = 300;
 /// In a run of many bursars: as often is each of them stepped.
-const STEPS_EACH: usize = 20;
+const STEPS_EACH: usize = 10;
 /// As many bursars as the chances of a step are made for.
 const FEW: usize = 8;
 const MINUTE: u64 = 60_000;
@@ -138,7 +138,7 @@ impl World {
             98 if self.has_restores && self.chance.one_in(crowds) => {
                 self.backup = Some(self.database.clone());
             }
-            99 if self.has_restores && self.chance.one_in(3 * crowds) => self.restore(),
+            99 if self.has_restores && self.chance.one_in(2 + crowds) => self.restore(),
             _ => {}
         }
         self.hear_answers(at);
