@@ -149,7 +149,7 @@ inside tee /etc/systemd/system/bursar.service.d/fleet.conf >/dev/null <<'UNIT'
 [Service]
 LoadCredential=fleet-url:/etc/bursar/fleet-url
 UNIT
-must "" sh -c 'printf "\n[fleet]\nurl_file = \"/run/credentials/bursar.service/fleet-url\"\n" >>/etc/bursar/config.toml'
+must "" sed -i 's|^\[fleet\]$|&\nurl_file = "/run/credentials/bursar.service/fleet-url"|' /etc/bursar/config.toml
 must "" systemctl daemon-reload
 must "" systemctl restart bursar.service
 eventually 20 inside sh -c 'bursar status --json | grep -q "database cannot be reached"' ||
@@ -207,14 +207,16 @@ done
 printf '[Service]\nLoadCredential=\nLoadCredentialEncrypted=api-key:/etc/bursar/api-key.cred\n' |
     inside tee -a /etc/systemd/system/bursar.service.d/key.conf >/dev/null
 must "" systemctl daemon-reload
-must "" systemctl restart bursar.socket bursar-admin.socket bursar.service
+must "" systemctl stop bursar.socket bursar-admin.socket bursar.service
+must "" systemctl start bursar.socket bursar-admin.socket bursar.service
 must "active" systemctl is-active bursar.service
 must "" systemctl reload bursar.service
 must "pass  key" bursar doctor
 must "" sh -c 'rm -r /etc/systemd/system/bursar*.d /etc/bursar/api-key.cred'
 must "" mv /srv/api-key /etc/bursar/api-key
 must "" systemctl daemon-reload
-must "" systemctl restart bursar.socket bursar-admin.socket bursar.service
+must "" systemctl stop bursar.socket bursar-admin.socket bursar.service
+must "" systemctl start bursar.socket bursar-admin.socket bursar.service
 
 say "a reload with a bad file fails, and says why"
 must "" sh -c 'cp /etc/bursar/config.toml /srv/config.toml && echo "nonsense = 1" >>/etc/bursar/config.toml'
