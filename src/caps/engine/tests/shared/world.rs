@@ -199,18 +199,10 @@ impl World {
         }
         holder.ways = still;
         for flying in &holder.flying {
-            let names: Vec<&(String, u64)> = flying
-                .leases
-                .iter()
-                .map(|lease| &self.windows[&lease])
-                .collect();
-            assert_eq!(names.len(), 2, "one lease of each cap: {names:?}");
+            let known = |lease: &LeaseId| self.windows.contains_key(lease);
+            let names = flying.leases.iter().filter(known).count();
+            assert_eq!(names, 2, "one lease of each cap");
         }
-    }
-
-    /// The same of all, for time has passed.
-    fn hear_all(&mut self) {
-        (0..self.holders.len()).for_each(|at| self.hear_answers(at));
     }
 
     fn bill(&mut self, leases: &Leases, price: u64) {
@@ -545,7 +537,7 @@ fn run(seed: u64, holders: Option<u64>) -> BTreeMap<&'static str, u64> {
         world.check_books();
         world.check_holder(at);
         if step % crowds == 0 {
-            world.hear_all();
+            (0..world.holders.len()).for_each(|at| world.hear_answers(at));
             world.check();
         }
     }
