@@ -65,16 +65,13 @@ impl Demand {
             per_minute: wanted(self.sent, time, self.ceilings.per_minute),
         }
     }
-}
 
-// === impl Ceilings ===
-
-impl Ceilings {
-    /// Nothing of those that there are.
-    pub fn nothing(self) -> Self {
-        Self {
-            in_flight: self.in_flight.map(|_| 0),
-            per_minute: self.per_minute.map(|_| 0),
+    /// What the service still counts of a machine that sends nothing more.
+    pub fn counted(&self) -> Ceilings {
+        let sent = |ceiling: usize| self.sent.min(ceiling);
+        Ceilings {
+            in_flight: self.ceilings.in_flight.map(|_| 0),
+            per_minute: self.ceilings.per_minute.map(sent),
         }
     }
 }

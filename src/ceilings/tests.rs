@@ -76,5 +76,6 @@ fn what_waits_is_wanted_of_what_it_waits_for_and_never_more_than_the_ceiling() {
         ..demand(2, 20, (0, 0))
     };
     assert_eq!(one.wanted().in_flight, None);
-    assert_eq!(SERVICE.nothing(), wanted(0, 0));
+    assert_eq!(demand(2, 20, (3, 0)).counted(), wanted(0, 20));
+    assert_eq!(demand(2, 200, (3, 0)).counted(), wanted(0, 120));
 }

@@ -53,13 +53,14 @@ impl Pacer {
         let Some(queue) = self.queue.get() else {
             return;
         };
+        self.begin();
         let demand = queue.demand();
         if leaves || !demand.is_worth_sharing() {
             if self.has_stated.swap(false, Ordering::Relaxed) {
                 queue.obey(Ceilings::default(), Duration::ZERO);
-                let nothing = demand.ceilings.nothing();
                 // It is forgotten by itself, too, somewhat later.
-                fleet.pace(caller, nothing, demand.ceilings).await.ok();
+                let counted = demand.counted();
+                fleet.pace(caller, counted, demand.ceilings).await.ok();
             }
             return;
         }

@@ -341,14 +341,17 @@ impl Worker {
         let carrier = self.carrier(shipping);
         let shipped = {
             let mut visit = pin!(shipping.visit(&fleet, self.clock.wall_ms()));
+            // However often leases are wanted meanwhile.
+            let mut hello = pin!(sleep(self.pacer.pause(HELLO_PAUSE)));
             loop {
                 tokio::select! {
                     shipped = &mut visit => break shipped?,
-                    () = sleep(self.pacer.pause(HELLO_PAUSE)) => {
+                    () = &mut hello => {
                         self.hear(&hearing, &fleet, obey).await?;
                         if errand == Errand::Ship {
                             self.pacer.visit(&fleet, &caller, false).await;
                         }
+                        hello.set(sleep(self.pacer.pause(HELLO_PAUSE)));
                     }
                     () = self.hints.next() => self.hear(&hearing, &fleet, obey).await?,
                     () = caps.lease_wanted(), if errand == Errand::Ship && lease_trouble.is_none() => {

@@ -37,7 +37,7 @@ fn all_of_a_ceiling_is_shared_and_none_gets_less_than_it_wants_while_another_has
 /// A machine says what it would use; the answer is for it.
 #[test]
 #[ignore = "needs PostgreSQL: make test-all"]
-fn a_statement_counts_for_forty_seconds_and_one_of_nothing_at_once() {
+fn a_statement_counts_for_forty_seconds_and_for_the_minute_as_long_as_the_service_counts() {
     let postgres = fleet();
     let ledgers = "INSERT INTO bursar_fleet.ledgers (id, secret_sha256, host_label, bursar)
         SELECT ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, sha256('s'), 'h', 'b'
@@ -64,11 +64,15 @@ fn a_statement_counts_for_forty_seconds_and_one_of_nothing_at_once() {
     assert_eq!(pace(2, "8, 120"), "4|60|5");
     assert_eq!(pace(1, "8, 120"), "4|60|5");
     age("41 s");
+    assert_eq!(pace(1, "8, 120"), "8|60|5", "what it sent is counted");
+    age("21 s");
     assert_eq!(pace(1, "8, 120"), "8|120|5", "it is gone");
     // The server's clock was set back.
     age("-1 hour");
     assert_eq!(pace(1, "8, 120"), "8|120|5");
     assert_eq!(pace(2, "8, 120"), "4|60|5");
+    pace(2, "0, 30");
+    assert_eq!(pace(1, "8, 120"), "8|90|5", "it stops, having sent 30");
     pace(2, "0, 0");
     assert_eq!(
         pace(1, "8, 120"),

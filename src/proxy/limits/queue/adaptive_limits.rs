@@ -32,6 +32,9 @@ const ROUNDS_BEFORE_TRY_MAX: u32 = 32;
 /// Without a 429 for so long what others do is not known any more.
 const MEMORY: Duration = Duration::from_secs(600);
 
+/// The same of a 429 below a share, once the share is over.
+const MEMORY_OF_SHARE: Duration = Duration::from_secs(60);
+
 /// A 429 of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy {
@@ -59,14 +62,21 @@ struct Overload {
     rounds_before_try: u32,
 }
 
+/// The last time that the limits were lowered.
+#[derive(Clone, Copy, Debug)]
+struct Lowered {
+    at: Duration,
+    /// Below a share: that says nothing of a time without one.
+    below_share: bool,
+}
+
 /// Both limits, and the pause.
 #[derive(Debug)]
 pub struct AdaptiveLimits {
     in_flight: Limit,
     per_minute: Limit,
     paused_until: Duration,
-    /// When the limits were lowered last.
-    lowered_at: Option<Duration>,
+    lowered: Option<Lowered>,
     /// What other machines leave of the ceilings, and until when that holds.
     share: Option<(Ceilings, Duration)>,
 }
@@ -157,7 +167,7 @@ impl AdaptiveLimits {
             in_flight: Limit::new(config.in_flight),
             per_minute: Limit::new(config.per_minute),
             paused_until: Duration::ZERO,
-            lowered_at: None,
+            lowered: None,
             share: None,
         }
     }
@@ -170,6 +180,11 @@ impl AdaptiveLimits {
     /// Most requests in flight now; `None`: no limit.
     pub fn in_flight(&self) -> Option<usize> {
         self.held(self.in_flight, |share| share.in_flight)
+    }
+
+    /// The same without what other machines leave.
+    pub fn own_in_flight(&self) -> Option<usize> {
+        self.in_flight.current()
     }
 
     /// Most requests a minute now; `None`: no limit.
@@ -186,8 +201,23 @@ impl AdaptiveLimits {
     }
 
     /// Fewer requests may be in flight because of what other machines leave.
-    pub fn is_in_flight_shared(&self) -> bool {
-        self.in_flight() < self.in_flight.current()
+    fn is_in_flight_shared(&self) -> bool {
+        self.in_flight() < self.own_in_flight()
+    }
+
+    fn is_per_minute_shared(&self) -> bool {
+        self.per_minute() < self.per_minute.current()
+    }
+
+    fn is_share_below_ceilings(&self) -> bool {
+        let is_below = |part: Option<usize>, ceiling: Option<usize>| {
+            part.zip(ceiling)
+                .is_some_and(|(part, ceiling)| part < ceiling)
+        };
+        self.share.is_some_and(|(share, _)| {
+            is_below(share.in_flight, self.in_flight.ceiling)
+                || is_below(share.per_minute, self.per_minute.ceiling)
+        })
     }
 
     /// The most that the limits can become again.
@@ -220,10 +250,14 @@ impl AdaptiveLimits {
         let asked = busy.asked.unwrap_or(Duration::ZERO).min(PAUSE_MAX);
         self.paused_until = self.paused_until.max(now.saturating_add(asked));
         // What was let go before the limits fell belongs to the same overload.
-        if self.lowered_at.is_some_and(|at| let_go < at) {
+        if self.lowered.is_some_and(|last| let_go < last.at) {
             return;
         }
-        self.lowered_at = Some(now);
+        let below_share = self.is_in_flight_shared() || self.is_per_minute_shared();
+        self.lowered = Some(Lowered {
+            at: now,
+            below_share,
+        });
         if busy.names_rate || asked >= RATE_RETRY_AFTER {
             self.in_flight.lower(held, 1, 2);
             self.per_minute.lower(sent, 3, 4);
@@ -239,7 +273,7 @@ impl AdaptiveLimits {
             let per_round = u32::try_from(self.in_flight.now).unwrap_or(u32::MAX);
             self.in_flight.served(per_round);
         }
-        if self.per_minute() == self.per_minute.current() {
+        if !self.is_per_minute_shared() {
             self.per_minute.served(SERVED_PER_RATE_STEP);
         }
         self.forget_old(now);
@@ -248,9 +282,16 @@ impl AdaptiveLimits {
     /// Lifts limits that nothing has confirmed for long.
     pub fn forget_old(&mut self, now: Duration) {
         self.share = self.share.filter(|(_, until)| now < *until);
-        let is_old = |at: Duration| now.saturating_sub(at) >= MEMORY;
-        if self.lowered_at.is_some_and(is_old) {
-            self.lowered_at = None;
+        let is_shared = self.is_share_below_ceilings();
+        let is_old = |last: Lowered| {
+            let memory = match last.below_share && !is_shared {
+                true => MEMORY_OF_SHARE,
+                false => MEMORY,
+            };
+            now.saturating_sub(last.at) >= memory
+        };
+        if self.lowered.is_some_and(is_old) {
+            self.lowered = None;
             self.in_flight.recover();
             self.per_minute.recover();
         }

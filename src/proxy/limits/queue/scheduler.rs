@@ -108,10 +108,10 @@ impl Scheduler {
             in_flight: self.held.len(),
             sent: self.pace.count(now),
             waiting_for_place: if self.has_place() { 0 } else { self.line.len() },
-            waiting_for_time: if self.has_time(now) {
-                0
-            } else {
+            waiting_for_time: if self.is_minute_full(now) {
                 self.line.len()
+            } else {
+                0
             },
         }
     }
@@ -316,18 +316,33 @@ impl Scheduler {
     }
 
     fn has_place(&self) -> bool {
+        !self.is_full() && self.is_below_share(self.drains.len() + self.ending.len())
+    }
+
+    fn is_full(&self) -> bool {
+        let limit = self.ceilings.own_in_flight();
+        limit.is_some_and(|limit| self.held.len() >= limit)
+    }
+
+    /// Whether what other machines leave has room, where `unread` streams without a reader do not count: none is given up
+    /// for other machines, and no request waits for its end while this machine's own limit has room.
+    fn is_below_share(&self, unread: usize) -> bool {
         let limit = self.ceilings.in_flight();
-        limit.is_none_or(|limit| self.held.len() < limit)
+        limit.is_none_or(|limit| self.held.len().saturating_sub(unread) < limit)
     }
 
     fn has_time(&mut self, now: Duration) -> bool {
-        let limit = self.ceilings.per_minute();
-        self.ceilings.pause(now).is_none() && limit.is_none_or(|limit| self.pace.count(now) < limit)
+        self.ceilings.pause(now).is_none() && !self.is_minute_full(now)
     }
 
-    /// What other machines leave is advice: no stream is given up for it.
+    fn is_minute_full(&mut self, now: Duration) -> bool {
+        let limit = self.ceilings.per_minute();
+        limit.is_some_and(|limit| self.pace.count(now) >= limit)
+    }
+
+    /// Another stream that ends would let a request go.
     fn only_places_lack(&mut self, now: Duration) -> bool {
-        !self.ceilings.is_in_flight_shared() && !self.has_place() && self.has_time(now)
+        self.is_full() && self.is_below_share(self.drains.len()) && self.has_time(now)
     }
 
     fn hold(&mut self, now: Duration) -> SlotNo {

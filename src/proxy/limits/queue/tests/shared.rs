@@ -12,18 +12,49 @@ fn share(in_flight: usize, per_minute: usize) -> Ceilings {
     }
 }
 
-/// A price would be in doubt.
+/// A price would be in doubt. Nor does such a stream hold back an app's request.
 #[test]
-fn no_stream_is_given_up_for_what_other_machines_leave() {
+fn no_stream_is_given_up_for_what_other_machines_leave_and_none_takes_a_place_of_it() {
     let mut desk = Scheduler::new(&shaping(2, 0));
     let drained = goes(&mut desk, s(0));
     desk.drains(drained);
-    desk.share(share(1, 1), s(10));
+    desk.share(share(1, 9), s(10));
+    goes(&mut desk, s(0));
     waits(&mut desk, "a", Priority::First);
-    assert_eq!(desk.due(s(0)), Due::default());
-    assert_eq!(granted(&mut desk, s(10)).len(), 1);
-    waits(&mut desk, "a", Priority::First);
+    assert_eq!(desk.due(s(0)), Due::default(), "one is read already");
     assert_eq!(desk.due(s(10)).displaced, [drained], "its own limit");
+}
+
+#[test]
+fn as_many_streams_are_given_up_as_requests_may_go_below_the_share() {
+    let mut desk = Scheduler::new(&shaping(4, 0));
+    let drained: Vec<SlotNo> = (0..3).map(|_| goes(&mut desk, s(0))).collect();
+    drained.iter().for_each(|slot| desk.drains(*slot));
+    desk.share(share(2, 9), s(10));
+    goes(&mut desk, s(0));
+    for _ in 0..3 {
+        waits(&mut desk, "a", Priority::First);
+    }
+    assert_eq!(desk.due(s(0)).displaced, drained[..1]);
+    assert_eq!(desk.due(s(0)).displaced, NONE);
+    desk.end(drained[0], s(1));
+    assert_eq!(granted(&mut desk, s(1)).len(), 1);
+    assert_eq!(desk.due(s(1)), Due::default());
+}
+
+/// What the service answered one machine is no wish for a larger part of the minute.
+#[test]
+fn requests_that_wait_for_the_end_of_a_pause_do_not_wait_for_the_minute() {
+    let mut desk = Scheduler::new(&shaping(8, 40));
+    let slot = goes(&mut desk, s(0));
+    let busy = Busy {
+        asked: Some(Duration::from_secs(30)),
+        names_rate: true,
+    };
+    desk.busy(slot, s(1), busy);
+    desk.end(slot, s(1));
+    waits(&mut desk, "a", Priority::First);
+    assert_eq!(desk.demand(s(40)).waiting_for_time, 0);
 }
 
 /// Else more than was refused would go at once when the share is over.
@@ -41,6 +72,36 @@ fn a_lowered_limit_does_not_grow_by_what_is_served_below_a_share() {
     (0..100).for_each(|_| desk.served(s(2)));
     desk.due(s(100));
     assert_eq!(desk.ceilings().in_flight(), Some(4));
+}
+
+/// What was too much beside others is not too much without them.
+#[test]
+fn what_was_lowered_below_a_share_comes_back_a_minute_later_once_the_share_is_over() {
+    let lowered_at_one = |is_shared: bool| {
+        let mut desk = Scheduler::new(&shaping(8, 40));
+        if is_shared {
+            desk.share(share(2, 9), s(50));
+        }
+        let slot = goes(&mut desk, s(0));
+        let busy = Busy {
+            asked: None,
+            names_rate: true,
+        };
+        desk.busy(slot, s(1), busy);
+        desk
+    };
+    let limits = |desk: &mut Scheduler, at: Duration| {
+        desk.due(at);
+        (desk.ceilings().in_flight(), desk.ceilings().per_minute())
+    };
+    let mut desk = lowered_at_one(true);
+    assert_eq!(limits(&mut desk, s(60)), (Some(1), Some(1)));
+    assert_eq!(limits(&mut desk, s(61)), (Some(8), Some(40)));
+    let mut desk = lowered_at_one(true);
+    desk.share(share(7, 40), s(100));
+    assert_eq!(limits(&mut desk, s(61)), (Some(1), Some(1)), "a part still");
+    let mut desk = lowered_at_one(false);
+    assert_eq!(limits(&mut desk, s(61)), (Some(1), Some(1)), "by itself");
 }
 
 /// Of a fleet's database that is away nothing more is heard.
