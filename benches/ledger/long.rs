@@ -98,7 +98,8 @@ pub async fn write(state: &Path, entries: u64, between_ms: u64) {
     ledger.close().await;
 }
 
-async fn buy(ledger: &Ledger, at_ms: u64, amount: u64) {
+/// One answer with its price, mostly.
+pub async fn buy(ledger: &Ledger, at_ms: u64, amount: u64) {
     let id = ledger.new_entry_id();
     let random = blake3::hash(id.0.as_bytes());
     let hex = random.to_hex();

@@ -1,6 +1,6 @@
 //! How long a long ledger takes, and how much memory and room: `ledger verify`, `ledger rebuild`, a daemon's
-//! start with its index and without, `explain`, `receipts`, `spend` and `line`; then the same room after entries that
-//! the ledger itself wrote. `make bench-ledger ENTRIES=1000000`.
+//! start with its index and without, `explain`, `receipts`, `spend`, `line`, and a purchase beside one of a short ledger;
+//! then the same room after entries that the ledger itself wrote. `make bench-ledger ENTRIES=1000000`.
 //!
 //! The entries are those of 200 days, of which 50,000 lie in the last day. What is measured for its memory runs
 //! in a process of its own. With a directory as second argument the ledger is kept there, and one that is there
@@ -36,6 +36,12 @@ const LIVE_EVERY_MS: u64 = 1_728;
 /// How many receipts are asked for.
 const NEWEST: usize = 50;
 
+/// What a commit of the long ledger is set against.
+const ENTRIES_FEW: u64 = 10_000;
+
+/// So many on each.
+const PURCHASES: usize = 2_000;
+
 /// How many entries are asked for one by one.
 const SAMPLES: u64 = 8;
 
@@ -54,6 +60,9 @@ fn main() {
     match words.as_slice() {
         ["start", state] => runtime.block_on(start(Path::new(state))),
         ["ask", state] => ask(Path::new(state)),
+        ["commits", few, state] => {
+            runtime.block_on(commits([Path::new(few), Path::new(state)]));
+        }
         ["fill", state, entries] => {
             let entries = entries.parse().expect("a number");
             runtime.block_on(lines::write(Path::new(state), entries, entries));
@@ -85,6 +94,10 @@ async fn measure(entries: u64, kept: Option<PathBuf>) {
     ask(&state);
     own("start with its index", &["start", text(&state)]).await;
     line::measure(&state).await;
+    let few = directory.path().join("few");
+    lines::write(&few, ENTRIES_FEW, lines::LAST_DAY).await;
+    let arguments = ["commits", text(&few), text(&state)];
+    own("purchases on both", &arguments).await;
     fs::remove_dir_all(state.join("index")).expect("the index goes");
     own("start without an index", &["start", text(&state)]).await;
 
@@ -122,6 +135,37 @@ async fn start(state: &Path) {
         print_ms(&format!("  spend {what} ({rows} rows)"), since(began));
     }
     ledger.close().await;
+}
+
+/// Purchases, by turns on a short ledger and on this one: two commits each, as durable as in the daemon.
+async fn commits(states: [&Path; 2]) {
+    let ledgers = states.map(|state| {
+        Ledger::open(LedgerOptions::new(state, SystemClock::shared())).expect("it opens")
+    });
+    for ledger in &ledgers {
+        while ledger.health().is_adding_up {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    let mut times = [Vec::new(), Vec::new()];
+    for number in 0..PURCHASES {
+        for turn in 0..2 {
+            let which = (number + turn) % 2;
+            let began = now();
+            long::buy(&ledgers[which], now_ms(), 10).await;
+            times[which].push(since(began));
+        }
+    }
+    for ledger in ledgers {
+        ledger.close().await;
+    }
+    let [few, many] = times.map(|mut times| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    });
+    print_ms(&format!("  a purchase, of {ENTRIES_FEW} entries"), few);
+    print_ms("  a purchase, of all of them", many);
+    println!("  {:.2} times as long", many / few);
 }
 
 /// Of everything, by day in a zone that is not UTC's, of quarter hours, and of a time that cuts a quarter hour at
@@ -295,7 +339,7 @@ fn print_s(what: &str, seconds: f64) {
 }
 
 fn print_ms(what: &str, seconds: f64) {
-    println!("{what:<36} {:>9.1} ms", seconds * 1_000.0);
+    println!("{what:<36} {:>9.2} ms", seconds * 1_000.0);
 }
 
 fn text(path: &Path) -> &str {

@@ -133,14 +133,15 @@ fn goals(out: &mut String, run: &Run, target: &str) {
         };
         let _ = writeln!(
             out,
-            "| {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {}{} |",
             judged.subject,
             show(middle(bp)),
             show(middle(judged.value)),
             judged.relative,
             judged.must.map_or("-".to_owned(), |of| of.to_string()),
             judged.reach.map_or("-".to_owned(), |of| of.to_string()),
-            judged.verdict
+            judged.verdict,
+            judged.standing
         );
     }
 }
@@ -235,7 +236,7 @@ fn notes(out: &mut String, run: &Run) {
     }
     let unfit = verdict::unfit(run);
     for why in &unfit {
-        let _ = writeln!(out, "- **This run does not count.** {why}.");
+        let _ = writeln!(out, "- **Rows of which this run does not count.** {why}.");
     }
     if run.repetitions.len() < PAIRS_LEAST {
         let _ = writeln!(

@@ -23,6 +23,7 @@ pub struct Judged {
     pub must: Option<Bound>,
     pub reach: Option<Bound>,
     pub verdict: Verdict,
+    pub standing: Standing,
 }
 
 /// A figure set against the first term of its bound.
@@ -45,6 +46,17 @@ pub enum Verdict {
     /// What need not be reached was not.
     NotReached,
     NotMeasured,
+}
+
+/// Whether a verdict counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    Counts,
+    FewPairs,
+    /// In this row the pass-through is not what it was when the goals were set.
+    YardstickOff,
+    /// Without nginx nobody knows.
+    YardstickUnknown,
 }
 
 /// Ratios of so many repetitions are a verdict.
@@ -157,6 +169,28 @@ impl Goal {
             must: self.must,
             reach: self.reach,
             verdict,
+            standing: self.standing(run),
+        }
+    }
+
+    fn standing(&self, run: &Run) -> Standing {
+        let bounds = [self.must, self.reach].into_iter().flatten();
+        let mut terms = bounds.flat_map(|bound| bound.terms());
+        let is_relative = terms.any(|(factor, term)| *factor > 0.0 && *term != Term::One);
+        let Subject::Of(row, _) = self.subject else {
+            return Standing::Counts;
+        };
+        if is_relative && run.repetitions.len() < PAIRS_LEAST {
+            return Standing::FewPairs;
+        }
+        let expected = EXPECTED.iter().find(|expected| expected.row == row);
+        match expected.filter(|_| is_relative) {
+            None => Standing::Counts,
+            Some(expected) => match expected.ratio(run) {
+                None => Standing::YardstickUnknown,
+                Some(ratio) if expected.is_fit(ratio) => Standing::Counts,
+                Some(_) => Standing::YardstickOff,
+            },
         }
     }
 
@@ -223,16 +257,33 @@ impl Goal {
 // === impl Expected ===
 
 impl Expected {
-    fn unfit(&self, run: &Run) -> Option<String> {
+    /// CPU of the pass-through in relation to nginx's.
+    fn ratio(&self, run: &Run) -> Option<f64> {
         let all = run.repetitions.iter();
-        let ratio = median(all.filter_map(|of| {
+        median(all.filter_map(|of| {
             let cpu = |kind: Kind| of.figure(self.row, Figure::Cpu, kind.name());
             Some(cpu(Kind::PassThrough)? / cpu(Kind::Nginx)?)
-        }))?;
+        }))
+    }
+
+    /// What it may be.
+    fn bounds(&self) -> (f64, f64) {
         let (least, most) = self.pass_through_us;
-        let least = least / self.nginx_us * (1.0 - EXPECTED_WITHIN);
-        let most = most / self.nginx_us * (1.0 + EXPECTED_WITHIN);
-        (!(least..=most).contains(&ratio)).then(|| {
+        (
+            least / self.nginx_us * (1.0 - EXPECTED_WITHIN),
+            most / self.nginx_us * (1.0 + EXPECTED_WITHIN),
+        )
+    }
+
+    fn is_fit(&self, ratio: f64) -> bool {
+        let (least, most) = self.bounds();
+        (least..=most).contains(&ratio)
+    }
+
+    fn unfit(&self, run: &Run) -> Option<String> {
+        let ratio = self.ratio(run)?;
+        let (least, most) = self.bounds();
+        (!self.is_fit(ratio)).then(|| {
             format!(
                 "{}: BP's CPU is {} times nginx's, expected {} to {}",
                 self.row.name(),
@@ -263,6 +314,17 @@ impl fmt::Display for Verdict {
             Self::NotMet => "**not met**",
             Self::NotReached => "not reached",
             Self::NotMeasured => "not measured",
+        })
+    }
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Counts => "",
+            Self::FewPairs => " (no verdict: few pairs)",
+            Self::YardstickOff => " (does not count: BP is off)",
+            Self::YardstickUnknown => " (does not count: no nginx)",
         })
     }
 }
