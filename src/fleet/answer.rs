@@ -34,7 +34,7 @@ pub enum FleetError {
     )]
     Copies,
     #[error(
-        "the database has no schema of a fleet; as an administrator: bursar fleet schema | psql -d DATABASE"
+        "the database has no schema of a fleet, or one of an older bursar; as an administrator: bursar fleet schema | psql -d DATABASE"
     )]
     NoSchema,
     #[error(
@@ -78,6 +78,7 @@ impl From<tokio_postgres::Error> for FleetError {
             SqlState::INVALID_SCHEMA_NAME,
             SqlState::UNDEFINED_FUNCTION,
             SqlState::UNDEFINED_TABLE,
+            SqlState::UNDEFINED_COLUMN,
         ];
         match said.code().code() {
             "BF001" => Self::Unknown,

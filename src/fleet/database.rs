@@ -34,6 +34,8 @@ pub struct Fleet {
 /// What the fleet has of a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
+    /// Of the schema.
+    pub version: i32,
     /// 0: nothing.
     pub mark_seq: u64,
     pub chain: Chain,
@@ -77,6 +79,19 @@ struct Batch {
     last_seqs: Vec<i64>,
     texts: Vec<String>,
     hashes: Vec<Option<Vec<u8>>>,
+}
+
+// === impl Standing ===
+
+impl Standing {
+    /// Whether the fleet takes lines of this ledger and leases to it. Orders are obeyed all the same.
+    pub fn admits(&self) -> Result<(), FleetError> {
+        speaks(self.version)?;
+        match self.is_revoked {
+            true => Err(FleetError::Revoked),
+            false => Ok(()),
+        }
+    }
 }
 
 // === impl Fleet ===
@@ -149,10 +164,10 @@ impl Fleet {
                 ],
             )
             .await?;
-        speaks(value(&row, 0)?)?;
         let orders = FleetOrders::parse(value(&row, 4)?);
         let unknown = || FleetError::Refused("its orders cannot be read".to_owned());
         Ok(Standing {
+            version: value(&row, 0)?,
             mark_seq: seq(&row, 1)?,
             chain: chain(&row, 2)?,
             clock_ahead_ms: value(&row, 3)?,

@@ -55,6 +55,8 @@ pub struct FleetLedger {
     pub heard_ms: u64,
     /// It has said so itself, in its last hello.
     pub lines_behind: u64,
+    /// For how long, seconds.
+    pub lag_s: u64,
     pub mark_seq: u64,
     pub losses: u64,
     pub clock_ahead_ms: i64,
@@ -118,7 +120,7 @@ impl Operator {
     /// All ledgers, those that were heard last first.
     pub async fn ledgers(&self) -> Result<Vec<FleetLedger>, FleetError> {
         let sql = "SELECT ledger, host, bursar, (extract(epoch FROM heard) * 1000)::bigint, lines_behind, mark_seq, \
-                   losses, clock_ahead_ms, copy_of, revoked IS NOT NULL, gone IS NOT NULL, is_awaited \
+                   losses, clock_ahead_ms, copy_of, revoked IS NOT NULL, gone IS NOT NULL, is_awaited, lag_s \
                    FROM bursar_fleet.fleet \
                    ORDER BY heard DESC, ledger";
         let rows = self.0.call(sql, &[]).await?;
@@ -136,6 +138,7 @@ impl Operator {
                 is_revoked: value(row, 9)?,
                 is_gone: value(row, 10)?,
                 is_awaited: value(row, 11)?,
+                lag_s: seq(row, 12)?,
             })
         };
         rows.iter().map(read).collect()

@@ -121,6 +121,8 @@ CREATE TABLE IF NOT EXISTS ledgers (
 );
 -- The ledger that was let in with a code, of which this one came by copies.
 ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS family uuid;
+-- When the fleet last lacked nothing of it, as far as it said.
+ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS caught_up timestamptz;
 -- The run of the database (`incarnation`) in which it was heard, and in which it presented its leases; from which
 -- machine and which start of it; and how far it said then that its lines were taken.
 ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS heard_in text;
@@ -563,6 +565,7 @@ BEGIN
     UPDATE ledgers SET heard = clock_timestamp(), host_label = p_host_label, bursar = p_bursar,
         journal_seq = greatest(p_journal_seq, 0), clock_ahead_ms = hello.clock_ahead_ms, gone = NULL,
         heard_in = incarnation(),
+        caught_up = CASE WHEN p_journal_seq <= known.mark_seq THEN clock_timestamp() ELSE caught_up END,
         -- One that never held a lease has none to present.
         greeted = CASE WHEN held_in IS NULL THEN (SELECT epoch FROM about) ELSE greeted END
         WHERE id = p_ledger;
@@ -705,7 +708,8 @@ BEGIN
         mark_chain := v_chain;
     END IF;
     UPDATE ledgers SET mark_seq = ship.mark_seq, mark_chain = ship.mark_chain, heard = v_at,
-        journal_seq = greatest(p_journal_seq, ship.mark_seq)
+        journal_seq = greatest(p_journal_seq, ship.mark_seq),
+        caught_up = CASE WHEN p_journal_seq <= ship.mark_seq THEN v_at ELSE caught_up END
         WHERE id = p_ledger;
 END
 $$;
@@ -1206,7 +1210,11 @@ CREATE OR REPLACE VIEW fleet AS
             + (SELECT count(*) FROM kept_lines WHERE ledger = id AND why IS NOT NULL) AS losses,
         -- Whose leases are waited for, as the database was restored.
         (SELECT a.paused_since > clock_timestamp() - interval '24 hours' AND greeted < a.epoch
-            AND heard >= a.awaited_since AND revoked IS NULL AND gone IS NULL FROM about a) IS TRUE AS is_awaited
+            AND heard >= a.awaited_since AND revoked IS NULL AND gone IS NULL FROM about a) IS TRUE AS is_awaited,
+        -- For how long it has had lines that are not here, as far as it said.
+        CASE WHEN journal_seq > mark_seq
+            THEN greatest(extract(epoch FROM clock_timestamp() - coalesce(caught_up, joined)), 0)::bigint ELSE 0
+        END AS lag_s
     FROM ledgers;
 
 -- What each line changes of the sums. Evidence moves an entry from one state to the other.
@@ -1230,19 +1238,26 @@ CREATE OR REPLACE VIEW changes AS
         SELECT ledger, started, app, lane, operation, served_by, state, requests::bigint, billed_micro_usd
         FROM kept_changes) AS c JOIN ledgers l ON l.id = c.ledger;
 
--- A minted key with an amount on two ledgers within a day: the service billed it once. `started`: the later of both, which
--- is counted too much.
+-- A minted key with an amount on two ledgers within a day of each other: the service billed it once. `started`: the last of
+-- them, which is counted too much.
 CREATE OR REPLACE VIEW anomalies AS
     SELECT key_value, max(ledgers) AS ledgers, max(counted_twice_micro_usd) AS counted_twice_micro_usd,
         max(started) AS started
     FROM (SELECT key_value, count(*) AS ledgers, sum(billed) - max(billed) AS counted_twice_micro_usd,
             max(started) AS started
-        FROM (SELECT key_value, min(started) AS started, sum(billed_micro_usd) AS billed
-            FROM lines
-            WHERE key_value IS NOT NULL AND billed_micro_usd > 0
-            GROUP BY key_value, ledger) AS bills
-        GROUP BY key_value
-        HAVING count(*) > 1 AND max(started) - min(started) <= interval '24 hours'
+        FROM (SELECT key_value, started, billed, count(*) FILTER (WHERE is_new) OVER bills AS day
+            FROM (SELECT key_value, ledger, started, billed,
+                    started - lag(started) OVER bills > interval '24 hours' AS is_new
+                FROM (SELECT key_value, ledger, min(started) AS started, sum(billed_micro_usd) AS billed,
+                        count(*) OVER (PARTITION BY key_value) AS ledgers
+                    FROM lines
+                    WHERE key_value IS NOT NULL AND billed_micro_usd > 0
+                    GROUP BY key_value, ledger) AS one_a_ledger
+                WHERE ledgers > 1
+                WINDOW bills AS (PARTITION BY key_value ORDER BY started, ledger)) AS spaced
+            WINDOW bills AS (PARTITION BY key_value ORDER BY started, ledger)) AS bills
+        GROUP BY key_value, day
+        HAVING count(*) > 1
         UNION ALL
         SELECT key_value, ledgers, counted_twice_micro_usd, started FROM kept_anomalies) AS found
     GROUP BY key_value;

@@ -209,9 +209,7 @@ impl Shipping {
         let standing = hello.await?;
         shipped.clock_ahead_ms = standing.clock_ahead_ms;
         shipped.mark_seq = standing.mark_seq;
-        if standing.is_revoked {
-            return Err(FleetError::Revoked.into());
-        }
+        standing.admits()?;
         match self.chain_at(standing.mark_seq).await? {
             Own::Known(chain, place) if chain == standing.chain => {
                 self.marks.add(standing.mark_seq, &chain)?;

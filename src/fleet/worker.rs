@@ -24,7 +24,7 @@ use super::lease_file::{KeptLeases, Machine};
 use super::listen::{Hints, share};
 use super::orders::FleetOrders;
 use super::pace::Pacer;
-use super::ship::{Hearing, Shipped, Shipping, Trouble};
+use super::ship::{Hearing, Shipped, Shipping, Trouble, journal_seq};
 use crate::calendar;
 use crate::caps::{Caps, Round};
 use crate::ceilings::Shared;
@@ -258,6 +258,10 @@ impl Worker {
     ) -> bool {
         let _one = self.visiting.lock().await;
         let visited = self.try_visit(shipping, errand, caps, obey).await;
+        let lacking = match visited {
+            Ok(_) => None,
+            Err(_) => self.lines_behind(shipping.as_ref()).await,
+        };
         self.forget_as_copy(shipping.as_ref(), caps);
         let now_ms = self.clock.wall_ms();
         let mut reported = self.reported.lock();
@@ -281,6 +285,9 @@ impl Worker {
             reported.lines_shipped = reported.lines_shipped.saturating_add(shipped.lines);
             reported.lines_behind = shipped.journal_seq.saturating_sub(shipped.mark_seq);
             reported.caught_up_ms = Some(now_ms);
+        }
+        if let Some(lacking) = lacking {
+            reported.lines_behind = lacking;
         }
         match is_reached {
             true => reported.heard_ms = Some(now_ms),
@@ -490,9 +497,7 @@ impl Worker {
         let standing = hearing.hello(fleet, self.clock.wall_ms()).await?;
         self.reported.lock().clock_ahead_ms = Some(standing.clock_ahead_ms);
         obey(&standing.orders);
-        if standing.is_revoked {
-            return Err(FleetError::Revoked.into());
-        }
+        standing.admits()?;
         // It obeyed shared caps once. Where that fails, the next hello says so again.
         if standing.is_awaited && self.table.shared_caps.is_empty() {
             hearing
@@ -501,6 +506,13 @@ impl Worker {
                 .ok();
         }
         Ok(())
+    }
+
+    /// Lines that the fleet is not known to have. `None`: this ledger is not in it, or cannot be read.
+    async fn lines_behind(&self, shipping: Option<&Shipping>) -> Option<u64> {
+        let acknowledged_seq = shipping?.acknowledged_seq();
+        let last_seq = journal_seq(&self.state_dir).await.ok()?;
+        Some(last_seq.saturating_sub(acknowledged_seq))
     }
 
     /// By the name that it has.

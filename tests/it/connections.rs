@@ -46,7 +46,9 @@ async fn five_thousand_connections_rest_while_a_thousand_streams_flow() {
     let share = |of: usize| of * usize::try_from(current).expect("a number") / 20_000;
     let (idle_count, stream_count) = (share(IDLE), share(STREAMS));
     if stream_count < STREAMS {
-        eprintln!("SKIPPED in part: {idle_count} and {stream_count} of them, for `ulimit -Hn` is {current}");
+        eprintln!(
+            "SKIPPED in part: {idle_count} and {stream_count} of them, for `ulimit -Hn` is {current}"
+        );
     }
 
     let origin = Origin::always(Step::Answer(json(200, &[], "{}"))).await;

@@ -90,6 +90,7 @@ struct LedgerDocument<'a> {
     state: &'a str,
     heard: Option<String>,
     lines_behind: u64,
+    lag_s: u64,
     mark_seq: u64,
     losses: u64,
     clock_ahead_ms: i64,
@@ -118,13 +119,14 @@ struct FreezeDocument {
     by: String,
 }
 
-const COLUMNS: [&str; 10] = [
+const COLUMNS: [&str; 11] = [
     "ledger",
     "host",
     "bursar",
     "state",
     "heard",
     "lines_behind",
+    "lag_s",
     "mark_seq",
     "losses",
     "clock_ahead_ms",
@@ -295,7 +297,7 @@ impl FleetSeen {
                     end(of.ledger),
                     of.state().to_owned(),
                     calendar::shown(of.heard_ms, zone),
-                    of.lines_behind.to_string(),
+                    lag(of),
                     of.losses.to_string(),
                     leased.collect::<Vec<_>>().join(", "),
                     of.bursar.clone(),
@@ -309,6 +311,14 @@ impl FleetSeen {
             "{}\n{count}. A machine says itself what it has not shipped yet.",
             table.laid_out(look)
         )
+    }
+}
+
+/// Lines, and for how long.
+fn lag(of: &FleetLedger) -> String {
+    match of.lines_behind {
+        0 => "0".to_owned(),
+        lines => format!("{lines} ({} s)", of.lag_s),
     }
 }
 
@@ -363,6 +373,7 @@ impl<'a> LedgerDocument<'a> {
             state: of.state(),
             heard: calendar::rfc3339(of.heard_ms),
             lines_behind: of.lines_behind,
+            lag_s: of.lag_s,
             mark_seq: of.mark_seq,
             losses: of.losses,
             clock_ahead_ms: of.clock_ahead_ms,

@@ -16,7 +16,7 @@ pub struct FleetFigures {
     pub lines_shipped: u64,
     /// Lines of batches that were not taken for what is in them, each time that they were sent.
     pub lines_refused: u64,
-    /// Lines of the journal that were not there.
+    /// Lines of the journal that were not there; where the last visit failed, that are not known to be there.
     pub lines_behind: u64,
     /// When it was heard last, Unix milliseconds. `None`: not since the start.
     pub heard_ms: Option<u64>,
@@ -82,7 +82,7 @@ impl FleetMetrics {
             (
                 MetricType::Gauge,
                 "bursar_fleet_lines_behind",
-                "Lines of the journal that the fleet's database did not have at the end of the last visit that reached it.",
+                "Lines of the journal that the fleet's database did not have at the end of the last visit; while it is away, that it is not known to have.",
                 figures.map(|figures| figures.lines_behind),
             ),
         ];

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{CODE, DATABASE, fleet, private_file, summed};
+use super::commands::is_frozen;
+use super::{CODE, DATABASE, fleet, pricing_always, private_file, summed};
 use crate::support::daemon::{Daemon, Signal};
 use crate::support::postgres::Postgres;
 use crate::support::wire::request;
@@ -179,4 +180,46 @@ async fn a_daemon_whose_configuration_names_no_fleet_any_more_says_goodbye_when_
     member.stop().await;
     assert_eq!(postgres.sql(DATABASE, gone), "t");
     assert_eq!(summed(&postgres).0, 2, "the rest was shipped");
+}
+
+async fn lines_behind(member: &Member) -> Option<u64> {
+    let page = member.daemon().admin_page("/metrics").await.text();
+    let shown = |line: &str| {
+        line.strip_prefix("bursar_fleet_lines_behind ")?
+            .parse()
+            .ok()
+    };
+    page.lines().find_map(shown)
+}
+
+/// While somebody upgrades the fleet, its machines are of different versions.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_database_of_a_later_version_gets_no_lines_and_still_stops_the_money() {
+    let postgres = fleet();
+    let origin = pricing_always(1).await;
+    let member = Member::start(&origin.url(), &postgres, 1).await;
+    member.buy("one").await;
+    is_shipped(&postgres, 1).await;
+    let version = |number: u8| format!("UPDATE bursar_fleet.about SET version = {number}");
+    postgres.sql(DATABASE, &version(99));
+
+    member.buy("two").await;
+    let patience = std::time::Duration::from_secs(60);
+    let lacks = |wanted: u64| {
+        let member = &member;
+        move || async move { (lines_behind(member).await == Some(wanted)).then_some(()) }
+    };
+    within(patience, "what the fleet lacks", lacks(2)).await;
+    postgres.sql(DATABASE, "SELECT bursar_fleet.order_freeze('')");
+    is_frozen(&member, true).await;
+    assert_eq!(member.ask("frozen").await.code(), Some("frozen"));
+    postgres.sql(DATABASE, "SELECT bursar_fleet.order_thaw('')");
+    is_frozen(&member, false).await;
+    member.buy("three").await;
+    assert_eq!(summed(&postgres).0, 1);
+
+    postgres.sql(DATABASE, &version(2));
+    is_shipped(&postgres, 3).await;
+    within(patience, "the fleet to lack nothing", lacks(0)).await;
 }

@@ -45,6 +45,7 @@ fn what_can_make_the_difference_is_named_and_else_it_is_not_explained() {
             is_revoked: false,
             is_gone: false,
             is_awaited: false,
+            lag_s: 0,
         };
         let figure = ServiceFigure {
             source: "typed".to_owned(),
