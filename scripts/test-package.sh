@@ -234,7 +234,10 @@ must "Removing bursar" dpkg --remove bursar-sandbox bursar
 must_not systemctl is-active bursar.service
 must_not systemctl is-active bursar.socket
 must "" test -e /etc/bursar/api-key -a -e /etc/bursar/config.toml -a -d /var/lib/private/bursar/journal
+must "" sh -c 'for secret in api-key.cred fleet-url; do install -m 600 /etc/bursar/api-key "/etc/bursar/$secret"; done'
+must "" install -D /dev/null /etc/systemd/system/bursar.service.d/fleet.conf
 must "/var/lib/private/bursar" dpkg --purge bursar
 must_not test -e /etc/bursar
+must_not test -e /etc/systemd/system/bursar.service.d
 must "" test -d /var/lib/private/bursar/journal
 say "the packages do what they promise"

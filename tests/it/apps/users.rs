@@ -15,7 +15,7 @@ use crate::support::{Origin, Step};
 const LISTED: u32 = 65534;
 const STRANGER: u32 = 65533;
 
-/// Posts to a Unix socket; returns the status and the code.
+/// Posts to a Unix socket, and gets without a body; returns the status, and the code or whether there is a key.
 const SCRIPT: &str = r#"
 import json, socket, sys
 peer = socket.socket(socket.AF_UNIX)
@@ -24,7 +24,8 @@ try:
 except OSError as error:
     sys.exit(print(type(error).__name__))
 body = sys.argv[3].encode()
-head = f"POST {sys.argv[2]} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+method = "POST" if body else "GET"
+head = f"{method} {sys.argv[2]} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 for line in sys.argv[4:]:
     head += line + "\r\n"
 peer.sendall(f"{head}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
@@ -33,7 +34,8 @@ while chunk := peer.recv(65536):
     answer += chunk
 head, _, body = answer.partition(b"\r\n\r\n")
 error = json.loads(body).get("error") if body.startswith(b"{") else None
-print(head.split()[1].decode(), error["code"] if error else "-")
+said = error["code"] if error else "a key" if b'"key":"bursar-' in body else "-"
+print(head.split()[1].decode(), said)
 "#;
 
 /// The answer that the process of a user gets.
@@ -102,6 +104,22 @@ async fn a_listed_user_is_its_app_and_another_is_a_stranger() {
     for user in [LISTED, STRANGER] {
         let refused = answer_to(user, &admin, "/api/apps/add", "{\"name\":\"evil\"}", &[]).await;
         assert_eq!(refused, "PermissionError", "user {user}");
+    }
+    // As `systemd/bursar-admin.socket` opens it to a group: its peers read, without keys, and change nothing.
+    for (path, mode) in [(&state, 0o711), (&admin, 0o666)] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("a mode");
+    }
+    let add = "{\"name\":\"evil\"}";
+    for (user, read, changed) in [
+        (LISTED, "200 -", false),
+        (STRANGER, "200 -", false),
+        (0, "200 a key", true),
+    ] {
+        let receipts = answer_to(user, &admin, "/api/receipts", "", &[]).await;
+        assert_eq!(receipts, read, "user {user}");
+        let answer = answer_to(user, &admin, "/api/apps/add", add, &[]).await;
+        assert_eq!(answer.starts_with("200"), changed, "user {user}: {answer}");
+        assert_eq!(answer.starts_with("405"), !changed, "user {user}: {answer}");
     }
     // A user that is added at run time is known at once.
     let added = command(&["app", "add", "late", "--uid", "65533", "--state-dir"])

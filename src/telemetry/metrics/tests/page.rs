@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::*;
 use crate::caps::{CapView, CapsView, FrozenView, Period, SharedCapView};
-use crate::config::ALL_APPS;
+use crate::config::{ALL_APPS, App, TagValue};
 use crate::generated::{cell, must_be};
 
 const HEAD: &str = "\
@@ -43,7 +43,7 @@ A label means the same in every metric.
 ";
 
 /// The one meaning of each label.
-const LABELS: [(&str, &str); 26] = [
+const LABELS: [(&str, &str); 27] = [
     (
         "app",
         "the app's name, for 64 apps, those of today first, and for 64 more that are added while bursar runs; `other`: further ones, and what is refused before its app is known",
@@ -57,6 +57,10 @@ const LABELS: [(&str, &str); 26] = [
         "a cap that many machines share, by its name in the fleet",
     ),
     ("operation", "what the request asks for, such as `chat`"),
+    (
+        "value",
+        "a value of a tag, as [[app]] tag_metrics lists it; `other`: any that it does not list; `none`: without the tag",
+    ),
     ("stream", "whether the answer is a stream"),
     (
         "status",
@@ -128,6 +132,7 @@ const SECTIONS: [(&str, &[&str]); 10] = [
             "bursar_frontier_",
             "bursar_drained_",
             "bursar_repeats_",
+            "bursar_tag_",
         ],
     ),
     (
@@ -222,6 +227,16 @@ struct ListedFamily {
 fn everything() -> String {
     let metrics = Metrics::new().unwrap();
     metrics.started(1);
+    let key = "feature".parse().unwrap();
+    let listed = TagValue {
+        key,
+        value: "search".to_owned(),
+    };
+    metrics.list_tags(&[App {
+        tags: vec![key],
+        tag_metrics: vec![listed],
+        ..App::new("agent")
+    }]);
     metrics.fleet.show(&FleetFigures {
         heard_ms: Some(1),
         caught_up_ms: Some(1),
