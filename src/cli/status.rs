@@ -101,7 +101,7 @@ pub fn status(args: &StatusArgs) -> Result<(), CliError> {
         let source = args.source.find().await?;
         let zone = args.source.zone(&source, None).await?;
         let screen = StatusScreen::read(&source, &args.source, &zone).await?;
-        let last = last_problem(&source, &zone).await?;
+        let last = last_problem(&source).await?;
         Ok::<_, CliError>((source, zone, screen, last))
     })?;
     let whole = |last: Option<EntryView>| Whole {
@@ -322,7 +322,7 @@ impl StatusScreen {
         });
         lines.push((
             "last error",
-            problem.unwrap_or_else(|| "none today".to_owned()),
+            problem.unwrap_or_else(|| "none".to_owned()),
         ));
         let lines = lines.into_iter();
         let lines: Vec<String> = lines
@@ -349,13 +349,11 @@ impl StatusScreen {
     }
 }
 
-/// The newest request of today that failed or whose price is in doubt.
-async fn last_problem(source: &Source, zone: &TimeZone) -> Result<Option<EntryView>, CliError> {
-    let since_ms = calendar::midnight_ms(SystemClock::shared().wall_ms(), zone);
+/// The newest request that failed or whose price is in doubt.
+async fn last_problem(source: &Source) -> Result<Option<EntryView>, CliError> {
     let mut last: Option<EntryView> = None;
     for state in [StateWord::Failed, StateWord::InDoubt] {
         let filter = Filter {
-            since_ms,
             state: Some(state),
             ..Filter::default()
         };

@@ -95,8 +95,14 @@ async fn an_order_beside_two_daemons_says_which_one_got_it_and_which_one_did_not
         let names_ledger = words.contains(&format!("--state-dir {theirs}"));
         assert_eq!(names_ledger, is_order, "{arguments:?}: {words}");
     }
-    other.terminate().await;
     own.terminate().await;
+    let mut asked = command(&["app", "list"]);
+    asked.env("XDG_STATE_HOME", &home);
+    asked.env("XDG_CONFIG_HOME", &configs);
+    let words = said(&asked.output().await.expect("the command ends"));
+    let named = format!("asked the daemon at {}", other.admin);
+    assert!(words.contains(&named), "{words}");
+    other.terminate().await;
 }
 
 #[tokio::test]
