@@ -195,7 +195,7 @@ async fn a_difference_is_explained_by_what_was_counted_twice_or_lost_in_its_own_
             SELECT '00000000-0000-4000-8000-000000000003', secret_sha256, 'third', bursar, family
             FROM bursar_fleet.ledgers LIMIT 1;
         INSERT INTO bursar_fleet.lines (ledger, seq, last_seq, received, chain, kind, started, billed_micro_usd, key_value)
-            SELECT '00000000-0000-4000-8000-000000000003', seq, seq, received, chain, kind, started - interval '10 hours',
+            SELECT '00000000-0000-4000-8000-000000000003', seq, seq, received, chain, kind, started + interval '10 hours',
                 billed_micro_usd, key_value
             FROM bursar_fleet.lines WHERE key_value IS NOT NULL AND billed_micro_usd > 0 AND ledger = ";
     postgres.sql(DATABASE, &format!("{third}'{ledger}'"));
