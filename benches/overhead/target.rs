@@ -125,7 +125,14 @@ async fn accepts(process: &mut Process, address: SocketAddr, log: &Path) -> io::
         }
         sleep(LOOK_EVERY).await;
     }
-    Ok(())
+    // Another program may have taken the port first.
+    match process.is_over() {
+        true => Err(io::Error::other(format!(
+            "{address} answers, and this proxy has ended: {}",
+            fs::read_to_string(log).unwrap_or_default()
+        ))),
+        false => Ok(()),
+    }
 }
 
 // === impl Kind ===

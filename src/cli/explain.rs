@@ -104,8 +104,9 @@ pub fn explain(args: &Args) -> Result<(), CliError> {
 fn nothing(id: &str) -> String {
     format!(
         "there is no entry with the id, Idempotency-Key or x-request-id {id:?} in this ledger. \
-         The last {PART_CHARS_MIN} characters of an id are enough. Free requests have no entry, and entries \
-         that retention removed are only in the sums"
+         The last {PART_CHARS_MIN} characters of an id are enough. Free requests have no entry, nor have those that bursar \
+         refused before it knew what they buy: its log has a line with the id. Entries that retention removed are only in \
+         the sums"
     )
 }
 

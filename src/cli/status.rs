@@ -320,10 +320,7 @@ impl StatusScreen {
                 tail(&entry.id)
             )
         });
-        lines.push((
-            "last error",
-            problem.unwrap_or_else(|| "none".to_owned()),
-        ));
+        lines.push(("last error", problem.unwrap_or_else(|| "none".to_owned())));
         let lines = lines.into_iter();
         let lines: Vec<String> = lines
             .map(|(name, text)| {

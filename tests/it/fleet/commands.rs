@@ -158,13 +158,30 @@ async fn a_freeze_of_the_fleet_stops_every_machine_and_holds_while_the_database_
     );
     assert_eq!(one.ask("still").await.code(), Some("frozen"));
 
+    // Nor is a freeze of the machine ended by the fleet's thaw.
+    let (config, state) = (two.config(), two.state_dir());
+    let local = [
+        "--config",
+        config.to_str().expect("UTF-8"),
+        "--state-dir",
+        state.to_str().expect("UTF-8"),
+    ];
+    let frozen = given(&[&["freeze"], &local[..]].concat(), "").await;
+    assert_eq!(frozen.code, Some(0), "{}", frozen.err);
     postgres.begin();
     let order = operator.document(&["fleet", "thaw"]).await;
     assert_eq!(order["changed"], true, "{order}");
-    for member in [&one, &two] {
-        is_frozen(member, false).await;
-    }
+    is_frozen(&one, false).await;
     one.buy("after").await;
+    within(Duration::from_secs(60), "the fleet's thaw", || async {
+        let refused = two.ask("frozen by itself").await;
+        assert_eq!(refused.code(), Some("frozen"), "{}", refused.text());
+        (!refused.text().contains("for the whole fleet")).then_some(())
+    })
+    .await;
+    let thawed = given(&[&["thaw"], &local[..]].concat(), "").await;
+    assert_eq!(thawed.code, Some(0), "{}", thawed.err);
+    two.buy("after both").await;
 }
 
 pub(super) async fn is_frozen(member: &Member, wanted: bool) {
