@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::fleet;
 use super::holder::{Holder, cap, capped, granted};
 use super::serving::{Member, is_shipped};
-use super::{DATABASE, price, pricing};
+use super::{DATABASE, price, pricing, summed};
 use crate::support::daemon::command;
 use crate::support::postgres::Postgres;
 use crate::support::{Answer, Sandbox, eventually, within};
@@ -145,6 +145,68 @@ async fn a_machine_without_its_database_spends_what_it_holds_also_after_a_kill_a
     .await;
     member.stop().await;
     assert_eq!(sum(&postgres, "open"), 0, "what is not needed is others'");
+}
+
+/// A request that finds nothing left waits a while for the database and is then refused. No other waits for it.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn beside_a_database_that_hangs_a_machine_spends_what_it_holds_and_then_refuses() {
+    let postgres = capped(1_000_000);
+    let origin = pricing(50).await;
+    price(&origin, 50, 60);
+    let mut member = Member::with(&origin.url(), &postgres, 1, WITHOUT_FLOOR).await;
+    for prompt in ["the first, of no known price", "the second"] {
+        member.buy(prompt).await;
+    }
+    let held = sum(&postgres, "granted - given_back");
+    postgres.hang();
+    member.buy("of what is leased").await;
+    let mut served = 3;
+    let refusal = loop {
+        match outcome(&member, &format!("until it ends, {served}")).await {
+            Ok(()) => served += 1,
+            Err(code) => break code,
+        }
+    };
+    assert_eq!(refusal, "cap_busy");
+    assert_eq!(served, held.div_ceil(50));
+    let served_then = buy_until(&member, "fleet_cap_unreachable").await;
+    assert_eq!(served_then, 0, "the call was given up");
+
+    postgres.go_on();
+    eventually("more to be leased", || async {
+        outcome(&member, "the database goes on").await.ok()
+    })
+    .await;
+    member.stop().await;
+    assert_eq!(sum(&postgres, "open"), 0);
+    assert_eq!(
+        summed(&postgres).0,
+        i64::try_from(served + 1).expect("a count")
+    );
+}
+
+/// The tail of its journal is on no other disk.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn an_ephemeral_machine_ships_all_and_returns_its_leases_when_it_stops() {
+    let postgres = capped(1_000_000);
+    let origin = pricing(50).await;
+    let lines = format!("ship_interval_s = 3600\nephemeral = true\n{WITHOUT_FLOOR}");
+    let url = postgres.url("node", DATABASE);
+    let mut member = Member::at(&origin.url(), &url, 1, &lines).await;
+    let mut served = 0;
+    while served < 5 {
+        match outcome(&member, &format!("request {served}")).await {
+            Ok(()) => served += 1,
+            Err(code) => assert_eq!(code, "cap_busy"),
+        }
+    }
+    assert!(summed(&postgres).0 < 5, "the rest waits for its hour");
+    member.stop().await;
+    assert_eq!(summed(&postgres), (5, 250));
+    assert_eq!(sum(&postgres, "open"), 0);
+    assert_eq!(sum(&postgres, "granted - given_back"), 250);
 }
 
 #[tokio::test]

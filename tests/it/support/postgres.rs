@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use bursar::fleet::schema;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// Where this project's set-up puts the programs (`scripts/setup-postgresql.sh`).
@@ -93,10 +94,37 @@ impl Postgres {
         );
     }
 
+    /// As on a machine that hangs: connections are there, and nothing is answered.
+    pub fn hang(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let server = self.pid();
+        let children = processes().filter(|process| process.parent == server);
+        for pid in [server.clone()]
+            .into_iter()
+            .chain(children.map(|child| child.pid))
+        {
+            let pid = pid.parse().ok().and_then(Pid::from_raw).expect("a number");
+            // A child may have ended meanwhile.
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// The server's own.
+    fn pid(&self) -> String {
+        let pid = std::fs::read_to_string(self.data().join("postmaster.pid")).expect("it runs");
+        pid.lines().next().expect("a number").to_owned()
+    }
+
     /// What its processes have used of the processor, those that ended too.
     pub fn processor_s(&self) -> f64 {
-        let pid = std::fs::read_to_string(self.data().join("postmaster.pid")).expect("it runs");
-        let pid = pid.lines().next().expect("a number").to_owned();
+        let pid = self.pid();
         let children = processes().filter(|process| process.parent == pid);
         let ended = process(&pid).map_or(0, |server| server.ended_children_ticks);
         let own = process(&pid).map_or(0, |server| server.ticks);
@@ -239,6 +267,7 @@ impl Postgres {
 impl Drop for Postgres {
     fn drop(&mut self) {
         if self.data().join("postmaster.pid").exists() {
+            self.go_on();
             self.end();
         }
     }
@@ -246,6 +275,7 @@ impl Drop for Postgres {
 
 /// A process of this machine, as `/proc` has it.
 struct Process {
+    pid: String,
     parent: String,
     /// Of the processor.
     ticks: u64,
@@ -264,6 +294,7 @@ fn process(pid: &str) -> Option<Process> {
     let fields: Vec<&str> = fields.split_whitespace().collect();
     let ticks = |at: usize| fields.get(at)?.parse::<u64>().ok();
     Some(Process {
+        pid: pid.to_owned(),
         parent: (*fields.get(1)?).to_owned(),
         ticks: ticks(11)? + ticks(12)?,
         ended_children_ticks: ticks(13)? + ticks(14)?,
