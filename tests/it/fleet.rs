@@ -6,6 +6,7 @@ mod commands;
 mod compacted;
 mod copies;
 mod demo;
+mod encrypted;
 mod files;
 mod hints;
 mod holder;

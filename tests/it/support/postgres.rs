@@ -1,6 +1,7 @@
 //! A PostgreSQL of the test's own, in a temporary directory and behind a Unix socket alone.
 
 use std::fs::Permissions;
+use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -66,6 +67,32 @@ impl Postgres {
         std::fs::write(&conf, settings).expect("its settings");
         server.begin();
         server
+    }
+
+    /// Starts it again, on an address too, where it speaks TLS alone and wants passwords.
+    pub fn listen(&self, address: IpAddr, certificate: &str, key: &str) {
+        self.end();
+        let data = self.data();
+        let doors = "local all all trust\nhostssl all all 127.0.0.0/8 scram-sha-256\n";
+        let lines = format!(
+            "listen_addresses = '{address}'\nssl = on\nssl_cert_file = 'server.crt'\nssl_key_file = 'server.key'\n"
+        );
+        let conf = data.join("postgresql.auto.conf");
+        let settings = std::fs::read_to_string(&conf).expect("its settings");
+        std::fs::write(&conf, settings + &lines).expect("its settings");
+        for (name, text) in [
+            ("pg_hba.conf", doors),
+            ("server.crt", certificate),
+            ("server.key", key),
+        ] {
+            let path = data.join(name);
+            std::fs::write(&path, text).expect("a file");
+            std::fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("a mode");
+            if is_root() {
+                std::os::unix::fs::chown(&path, Some(65534), Some(65534)).expect("it is nobody's");
+            }
+        }
+        self.begin();
     }
 
     /// Starts it, or starts it again.

@@ -18,6 +18,8 @@ pub struct Authority {
 
 /// What a server shows.
 pub struct Identity {
+    pub pem: String,
+    pub key_pem: String,
     certificate: CertificateDer<'static>,
     key: PrivatePkcs8KeyDer<'static>,
 }
@@ -53,6 +55,8 @@ impl Authority {
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
         Identity {
+            pem: certificate.pem(),
+            key_pem: key.serialize_pem(),
             certificate: certificate.der().clone(),
             key: PrivatePkcs8KeyDer::from(key.serialize_der()),
         }
