@@ -42,7 +42,8 @@ pub struct LeaseDocument<'a> {
     given_back_micro_usd: MicroUsd,
     billed_micro_usd: MicroUsdSum,
     charged_micro_usd: MicroUsdSum,
-    open_micro_usd: MicroUsdSum,
+    /// `null`: not known.
+    open_micro_usd: Option<MicroUsdSum>,
     heard: Option<String>,
 }
 
@@ -90,8 +91,7 @@ pub fn leases_table(leases: &[LeaseNow], zone: &TimeZone, look: &Look) -> String
     let mut table =
         TextTable::new("cap|machine|=ledger|>leased|>billed|>open|=from|=until|~remarks");
     for of in leases {
-        let is_heard = now_ms.saturating_sub(of.heard_ms) <= HEARD_MS_MAX;
-        let remark = match (of.is_revoked, is_heard) {
+        let remark = match (of.is_revoked, is_heard(of, now_ms)) {
             (true, _) => "revoked: counted until the end".to_owned(),
             (false, true) => String::new(),
             (false, false) => format!("heard last {}", calendar::shown(of.heard_ms, zone)),
@@ -102,7 +102,7 @@ pub fn leases_table(leases: &[LeaseNow], zone: &TimeZone, look: &Look) -> String
             end(of.ledger),
             of.charged.to_string(),
             of.billed.to_string(),
-            open(of, is_heard),
+            open(of, now_ms).map_or_else(|| "not known".to_owned(), |open| open.to_string()),
             calendar::shown(of.since_ms, zone),
             calendar::shown(of.until_ms, zone),
             remark,
@@ -112,11 +112,13 @@ pub fn leases_table(leases: &[LeaseNow], zone: &TimeZone, look: &Look) -> String
 }
 
 /// What may still be spent of a lease; of one whose machine is not heard that is not known.
-fn open(of: &LeaseNow, is_heard: bool) -> String {
-    match is_heard || of.open.is_zero() {
-        true => of.open.to_string(),
-        false => "not known".to_owned(),
-    }
+fn open(of: &LeaseNow, now_ms: u64) -> Option<MicroUsdSum> {
+    let is_known = is_heard(of, now_ms) || of.open.is_zero();
+    is_known.then_some(of.open)
+}
+
+fn is_heard(of: &LeaseNow, now_ms: u64) -> bool {
+    now_ms.saturating_sub(of.heard_ms) <= HEARD_MS_MAX
 }
 
 // === impl PauseDocument ===
@@ -147,7 +149,7 @@ impl<'a> LeaseDocument<'a> {
             given_back_micro_usd: of.given_back,
             billed_micro_usd: of.billed,
             charged_micro_usd: of.charged,
-            open_micro_usd: of.open,
+            open_micro_usd: open(of, SystemClock::shared().wall_ms()),
             heard: calendar::rfc3339(of.heard_ms),
         }
     }

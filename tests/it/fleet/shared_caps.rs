@@ -118,6 +118,14 @@ async fn a_cap_is_set_changed_shared_and_removed() {
     for word in ["team", "$30.000000", "$26.000000", "host-1", "$5.000000"] {
         assert!(text.contains(word), "{word}: {text}");
     }
+    assert_eq!(seen["leases"][0]["open_micro_usd"], 4_000_000);
+    // Of a machine that is not heard nobody knows what it has spent of its lease.
+    let away = "UPDATE bursar_fleet.ledgers SET heard = heard - interval '6 minutes'";
+    postgres.sql(DATABASE, away);
+    let of_away = reader.document(&["fleet", "caps"]).await;
+    assert_eq!(of_away["leases"][0]["open_micro_usd"], Value::Null);
+    let text = reader.gives(&["fleet", "caps"]).await.out;
+    assert!(text.contains("not known"), "{text}");
     let csv = reader.gives(&["fleet", "caps", "--csv"]).await.out;
     assert!(
         csv.starts_with("cap,period,time_zone,since,until,limit_micro_usd,"),
