@@ -149,25 +149,28 @@ async fn a_request_goes_to_the_services_route_as_a_chat_completion_and_is_billed
     }
 }
 
+/// What an answer of this route says of tokens and cost.
+fn usage(path: &str, answer: &Answer, is_stream: bool) -> Value {
+    match (path, is_stream) {
+        (_, false) => answer.json()["usage"].clone(),
+        (MESSAGES, true) => events(answer)
+            .iter()
+            .find(|event| event["type"] == "message_delta")
+            .expect("a message_delta")["usage"]
+            .clone(),
+        (_, true) => events(answer).last().expect("an event")["response"]["usage"].clone(),
+    }
+}
+
 #[tokio::test]
 async fn the_exact_price_is_in_the_answer_before_its_end() {
     for (path, ..) in ROUTES {
-        let usage = |answer: &Answer, stream: bool| match (path, stream) {
-            (MESSAGES, false) => answer.json()["usage"].clone(),
-            (_, false) => answer.json()["usage"].clone(),
-            (MESSAGES, true) => events(answer)
-                .iter()
-                .find(|event| event["type"] == "message_delta")
-                .expect("a message_delta")["usage"]
-                .clone(),
-            (_, true) => events(answer).last().expect("an event")["response"]["usage"].clone(),
-        };
         for stream in [false, true] {
             for (billed, cost) in [(1234, "0.001234"), (0, "0"), (2_500_000, "2.5")] {
                 let origin = Origin::start([Step::Answer(answers(billed, "x"))]).await;
                 let bursar = Bursar::before(&origin.url()).await;
                 let answer = ask(&bursar, path, &asks(path, "price?", stream), &[]).await;
-                let usage = usage(&answer, stream);
+                let usage = usage(path, &answer, stream);
                 let said: f64 = usage["cost"].as_f64().expect("a cost");
                 assert_eq!(
                     said,
@@ -183,7 +186,7 @@ async fn the_exact_price_is_in_the_answer_before_its_end() {
                 Origin::start([Step::Answer(origin::json(200, &[], &body.to_string()))]).await;
             let bursar = Bursar::before(&origin.url()).await;
             let answer = ask(&bursar, path, &asks(path, "price?", stream), &[]).await;
-            assert_eq!(usage(&answer, stream).get("cost"), None, "{path}");
+            assert_eq!(usage(path, &answer, stream).get("cost"), None, "{path}");
         }
     }
 }

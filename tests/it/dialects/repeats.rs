@@ -1,6 +1,6 @@
 //! What an app repeats is one purchase, in whichever form it asks for the answer again.
 
-use super::{RESPONSES, ROUTES, answers, ask, asks, settled, text_of};
+use super::{RESPONSES, ROUTES, answers, ask, asks, settled, text_of, usage};
 use crate::support::wire::request;
 use crate::support::{Bursar, Origin, Step, eventually};
 
@@ -44,6 +44,7 @@ async fn a_repeat_joins_the_running_request_whether_it_asks_for_events_or_not() 
             let answer = again.answer().await;
 
             assert_eq!(text_of(path, &answer), "one purchase", "{path}");
+            assert_eq!(usage(path, &answer, second)["cost"], 0.000_05, "{path}");
             let is_stream = answer
                 .header("content-type")
                 .is_some_and(|kind| kind.starts_with("text/event-stream"));
@@ -78,6 +79,7 @@ async fn an_answer_that_no_app_took_is_kept_for_a_repeat_in_either_form() {
             let answer = ask(&bursar, path, &asks(path, "kept?", second), &[]).await;
 
             assert_eq!(text_of(path, &answer), "kept", "{path}");
+            assert_eq!(usage(path, &answer, second)["cost"], 0.000_05, "{path}");
             assert!(answer.header("x-bursar-adopted").is_some(), "{path}");
             assert_eq!(origin.received().len(), 1, "{path}");
             assert_eq!(bursar.billed(), 50, "{path}");
