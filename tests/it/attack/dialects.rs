@@ -4,8 +4,8 @@
 
 use super::case::{CHAT, Case, May};
 
-/// A route of each dialect.
-const ROUTES: [&str; 2] = ["/v1/responses", "/agent/v1/messages"];
+/// Those that are translated to chat completions.
+const ROUTES: [&str; 3] = ["/v1/responses", "/agent/v1/responses", "/agent/v1/messages"];
 
 /// Rows of the threat model that a route has a part in.
 const ROWS: [u8; 4] = [1, 2, 5, 14];
