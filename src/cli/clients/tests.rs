@@ -130,13 +130,15 @@ A turn that is asked whole is silent until it is done. Measured with an answer t
 | Claude Code 2.1.197 | repeats after 300 s | repeats after 300 s, without `stream`; a comment does not help |
 
 Turns of 30, 60 and 120 s passed in all. A repeat is no second purchase: it joins the turn that is still running, or takes
-the answer that it missed, within `[retry] adopt_window_s`. An answer that bursar wrote to its end counts as delivered: a
-client that loses it after that, and asks again, buys again.
+the answer that it missed, within `[retry] adopt_window_s`. One exception: a client that got a whole message before the cut
+may name it in what it asks next (Codex does). That is the next turn, and another purchase. An answer that bursar wrote to
+its end counts as delivered: a client that loses it after that, and asks again, buys again.
 
 ## Which clients work
 
 Each row with a package is run by `scripts/test-clients.sh` (part of `make test-all`): the real program without a screen,
 in a network where it reaches bursar alone, with the lines below, and at its end the ledger equals the sandbox's books.
+`[streams] agent_receipts = "exact"` is set: without it the streamed agent turns of opencode and Continue have no price.
 
 | client | `CLIENT` | `launch` | asks | works | tested with |
 |---|---|---|---|---|---|
