@@ -102,7 +102,7 @@ pub struct SegmentLookup {
 /// was taken of it before.
 ///
 /// Memory: one segment's entries, and those of the last one in `growing`, which is empty after a look at a segment
-/// that was just begun.
+/// that was just begun. A segment that was sealed meanwhile goes on from `growing`, too.
 pub fn refresh(
     state_dir: &Path,
     wanted: &Refresh,
@@ -112,9 +112,6 @@ pub fn refresh(
     let reader = steadily(|| JournalReader::open(state_dir))?;
     let directory = Directory::open(state_dir)?.child(DIRECTORY)?;
     let mut refreshed = Refreshed::default();
-    // A segment that was sealed meanwhile is read once more, from its beginning, for the block that stays.
-    let last = reader.segments.last().map(|last| last.number);
-    growing.take_if(|taken| Some(taken.segment()) != last);
     let segments = reader.segments.iter();
     let kept: BTreeSet<String> = segments.map(|segment| block_name(segment.number)).collect();
     for name in directory.names()? {
@@ -133,11 +130,7 @@ pub fn refresh(
             continue;
         }
         // A segment that was compacted meanwhile is looked at again when that is done.
-        let built = match is_sealed {
-            true => build::build(&reader, index, cancel),
-            false => build::build_beginning(&reader, index, growing, cancel),
-        };
-        let built = match built {
+        let built = match build::build(&reader, index, is_sealed, growing, cancel) {
             Err(LedgerError::Compacted) => continue,
             built => built?,
         };
@@ -151,6 +144,8 @@ pub fn refresh(
         })?;
         refreshed.made += 1;
     }
+    let last = reader.segments.last().map(|last| last.number);
+    growing.take_if(|taken| Some(taken.segment()) != last);
     Ok(refreshed)
 }
 

@@ -64,7 +64,8 @@ struct Building {
     summary: Summary,
 }
 
-/// What was taken so far of the segment that is being written. The next block of it goes on from here.
+/// What was taken so far of the segment that is being written. The next block of it goes on from here, as does the one
+/// that stays when it is sealed.
 #[derive(Debug)]
 pub struct Growing {
     segment: u32,
@@ -72,36 +73,20 @@ pub struct Growing {
     reach: Extent,
 }
 
-/// The bytes of the block of a sealed segment, an index into the reader's. `None`: it was cancelled, or the
-/// segment can have none (no header, more than 4 GiB, lines of a newer bursar).
+/// The bytes of the block of a segment, an index into the reader's. `None`: it was cancelled, or the segment can have
+/// none (no header, more than 4 GiB, lines of a newer bursar). Of the segment that is being written the block stands
+/// for its beginning, and what was taken of it stays in `growing`, so that no line is read twice.
 pub fn build(
     reader: &JournalReader,
     segment: usize,
-    cancel: &AtomicBool,
-) -> Result<Option<Vec<u8>>, LedgerError> {
-    let Some(known) = reader.segments.get(segment) else {
-        return Ok(None);
-    };
-    let mut growing = Growing::new(known.number);
-    if !growing.read_on(reader, segment, cancel)? {
-        return Ok(None);
-    }
-    let (summary, sections) = growing.building.sections();
-    Ok(block::encode(known, None, summary, sections))
-}
-
-/// The same of the segment that is being written: the block stands for its beginning. `growing`: what was taken
-/// of it before.
-pub fn build_beginning(
-    reader: &JournalReader,
-    segment: usize,
+    is_sealed: bool,
     growing: &mut Option<Growing>,
     cancel: &AtomicBool,
 ) -> Result<Option<Vec<u8>>, LedgerError> {
     let Some(known) = reader.segments.get(segment) else {
         return Ok(None);
     };
-    let mut taken = match growing.take() {
+    let mut taken = match growing.take_if(|taken| taken.segment == known.number) {
         Some(taken) if taken.is_of(reader, segment)? => taken,
         _ => Growing::new(known.number),
     };
@@ -109,9 +94,11 @@ pub fn build_beginning(
         return Ok(None);
     }
     let (summary, sections) = taken.building.sections();
-    let bytes = block::encode(known, Some(taken.reach), summary, sections);
-    *growing = Some(taken);
-    Ok(bytes)
+    let reach = (!is_sealed).then_some(taken.reach);
+    if !is_sealed {
+        *growing = Some(taken);
+    }
+    Ok(block::encode(known, reach, summary, sections))
 }
 
 /// The word of a state in a block, with a doubt's reason.
@@ -166,10 +153,6 @@ impl Growing {
 
     /// The last line that was taken is still there.
     fn is_of(&self, reader: &JournalReader, segment: usize) -> Result<bool, LedgerError> {
-        let known = reader.segments.get(segment);
-        if known.is_none_or(|known| known.number != self.segment) {
-            return Ok(false);
-        }
         let (from, to) = (self.reach.last_line, self.reach.bytes);
         Ok(reader.sum_of(segment, from, to)? == self.reach.crc)
     }

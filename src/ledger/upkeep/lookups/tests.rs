@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::ledger::fixtures::{Bench, billed, buy};
 use crate::ledger::{Ledger, LedgerOptions};
@@ -92,9 +94,17 @@ async fn a_stop_does_not_wait_for_files_to_be_made() {
 }
 
 #[tokio::test]
-async fn what_was_taken_of_a_segment_is_let_go_of_when_it_is_sealed() {
+async fn what_was_taken_of_a_segment_goes_into_the_file_that_stays_when_it_is_sealed() {
     let bench = bench_with_segments().await;
     let cancel = AtomicBool::new(false);
+    let lookup_files = || {
+        let files = std::fs::read_dir(bench.state().join("lookup")).unwrap();
+        let read = |file: std::io::Result<std::fs::DirEntry>| {
+            let path = file.unwrap().path();
+            (path.clone(), std::fs::read(path).unwrap())
+        };
+        files.map(read).collect::<BTreeMap<_, _>>()
+    };
     let to_the_end = Refresh {
         unsealed_bytes: 1,
         ..Refresh::default()
@@ -109,7 +119,14 @@ async fn what_was_taken_of_a_segment_is_let_go_of_when_it_is_sealed() {
     });
     buy(&ledger.unwrap(), None, billed(21)).await;
     refresh(&bench.state(), &Refresh::default(), &mut growing, &cancel).unwrap();
+    let gone_on = lookup_files();
+    let anew = Refresh {
+        is_anew: true,
+        ..Refresh::default()
+    };
+    refresh(&bench.state(), &anew, &mut None, &cancel).unwrap();
 
     assert!(taken.is_some());
     assert!(growing.is_none(), "{growing:?}");
+    assert_eq!(gone_on, lookup_files());
 }
