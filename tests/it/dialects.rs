@@ -223,6 +223,60 @@ async fn a_translated_turn_is_pinned_to_its_session_as_an_untranslated_one_is() 
 }
 
 #[tokio::test]
+async fn a_query_for_the_services_routing_goes_along_and_another_one_is_another_purchase() {
+    const NAME: &str = "X-Service-RTE-Query";
+    for (path, ..) in ROUTES {
+        let origin = Origin::always(Step::Answer(answers(5, "x"))).await;
+        let bursar = Bursar::before(&origin.url()).await;
+        for query in ["one", "two"] {
+            let headers = [(NAME, query), ("Idempotency-Key", query)];
+            let answer = ask(&bursar, path, &asks(path, "hi", false), &headers).await;
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+            let sent = origin.received().pop().expect("a request");
+            assert_eq!(sent.header("x-service-rte-query"), Some(query), "{path}");
+        }
+        // The key is bound to it, so this is no repeat: the service decides, and bursar has no answer of its own.
+        let headers = [(NAME, "three"), ("Idempotency-Key", "two")];
+        ask(&bursar, path, &asks(path, "hi", false), &headers).await;
+        let sent = origin.received().pop().expect("a request");
+        assert_eq!(origin.received().len(), 3, "{path}");
+        assert_eq!(sent.header("idempotency-key"), Some("two"), "{path}");
+        assert_eq!(sent.header("x-service-rte-query"), Some("three"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_stopped_at_its_cap_in_the_apps_own_form_before_anything_is_sent() {
+    let app = "[caps]\nrequest_floor_micro_usd = 1\n[[app]]\nname = \"default\"\nsession_cap_micro_usd = 100\n";
+    for (path, ..) in ROUTES {
+        let origin = Origin::always(Step::Answer(answers(60, "x"))).await;
+        let bursar = Bursar::with(&origin.url(), app).await;
+        let of = |session| [("session-id", session)];
+        for (prompt, stream) in [("first", false), ("second", true)] {
+            let answer = ask(&bursar, path, &asks(path, prompt, stream), &of("0190-one")).await;
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        }
+        for stream in [false, true] {
+            let stopped = ask(&bursar, path, &asks(path, "third", stream), &of("0190-one")).await;
+            assert_eq!(stopped.status, 402, "{path}: {}", stopped.text());
+            assert_eq!(stopped.header("x-should-retry"), Some("false"), "{path}");
+            let document = stopped.json();
+            let kind = if path == MESSAGES { "error" } else { "" };
+            assert_eq!(
+                document["type"].as_str().unwrap_or_default(),
+                kind,
+                "{path}"
+            );
+            let text = stopped.text();
+            assert!(text.contains("session_cap_reached"), "{path}: {text}");
+        }
+        assert_eq!(origin.received().len(), 2, "{path}");
+        let other = ask(&bursar, path, &asks(path, "third", false), &of("0190-two")).await;
+        assert_eq!(other.status, 200, "{path}: {}", other.text());
+    }
+}
+
+#[tokio::test]
 async fn of_the_apps_headers_only_what_is_for_the_service_goes_there() {
     let origin = Origin::start([Step::Answer(answers(5, "x"))]).await;
     let bursar = Bursar::before(&origin.url()).await;

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{MESSAGES, RESPONSES, ROUTES, ask, asks, settled};
-use crate::support::{Bursar, Origin, Sandbox, Step, origin};
+use super::{MESSAGES, RESPONSES, ROUTES, answers, ask, asks, settled};
+use crate::support::wire::request;
+use crate::support::{Bursar, Origin, Sandbox, Step, eventually, origin};
 
 /// The message and the code of an error in its dialect's envelope.
 fn error_of(path: &str, body: &Value) -> (String, String) {
@@ -34,6 +35,11 @@ async fn what_cannot_be_translated_is_refused_by_name_and_nothing_is_sent_or_bil
             "conversation",
         ),
         (RESPONSES, json!({"model": "auto", "input": 5}), "input"),
+        (
+            RESPONSES,
+            json!({"model": "auto", "input": "x", "tools": [{"type": "local_shell"}]}),
+            "tools[0].type",
+        ),
         (RESPONSES, json!([]), ""),
         (
             MESSAGES,
@@ -248,5 +254,30 @@ async fn a_frozen_app_spends_nothing_in_any_dialect_until_it_is_thawed() {
     for (path, ..) in ROUTES {
         let answer = ask(&bursar, path, &asks(path, "spend", false), &[]).await;
         assert_eq!(super::text_of(path, &answer), "thawed");
+    }
+}
+
+/// Nothing of a translated answer is given before its receipt is written, so here there is always room for an error.
+#[tokio::test]
+async fn no_translated_answer_is_given_when_its_receipt_cannot_be_written() {
+    for (path, ..) in ROUTES {
+        for stream in [false, true] {
+            let origin = Origin::start([Step::Pieces(vec![answers(7, "unwritten")])]).await;
+            let bursar = Bursar::before(&origin.url()).await;
+            let mut wire = bursar.connect().await;
+            wire.send(request("POST", path, &[], &asks(path, "hi", stream)))
+                .await;
+            eventually("the service to receive", || async {
+                (!origin.received().is_empty()).then_some(())
+            })
+            .await;
+            bursar.ledger.close().await;
+            origin.go();
+            let answer = wire.answer().await;
+            assert_eq!(answer.status, 503, "{path} {stream}: {}", answer.text());
+            let (_, code) = error_of(path, &answer.json());
+            assert_eq!(code, "ledger_unavailable", "{path} {stream}");
+            assert!(!answer.text().contains("unwritten"), "{path} {stream}");
+        }
     }
 }

@@ -88,8 +88,43 @@ async fn read_deltas(wire: &mut Wire, answer: &mut Answer, count: usize) -> Vec<
     }
 }
 
+async fn read_until(wire: &mut Wire, answer: &mut Answer, awaited: &str) {
+    while !answer.text().contains(awaited) {
+        let piece = wire.chunk(answer).await.expect("more of the answer");
+        answer.body.extend_from_slice(&piece);
+    }
+}
+
 fn last(answer: &Answer) -> Value {
     events(answer).pop().expect("an end")
+}
+
+#[tokio::test]
+async fn a_live_stream_gets_comments_while_the_service_is_silent_and_no_event_is_changed() {
+    const COMMENT: &str = ": keepalive\n\n";
+    for path in PATHS {
+        let first = [stream_head(), text("Hel")].concat();
+        let origin = Origin::start([pieces(&[&first, &text("lo"), &end(50)])]).await;
+        let config = format!("{LIVE}keepalive_s = 1\n");
+        let bursar = Bursar::with(&origin.url(), &config).await;
+        let mut app = begin(&bursar, path).await;
+
+        origin.go();
+        let mut answer = app.head().await;
+        for awaited in ["Hel", COMMENT] {
+            read_until(&mut app, &mut answer, awaited).await;
+        }
+        origin.go();
+        read_until(&mut app, &mut answer, "\"lo\"").await;
+        origin.go();
+        app.rest(&mut answer).await;
+
+        let events = answer.text().replace(COMMENT, "");
+        answer.body = events.into_bytes();
+        assert_eq!(text_of(path, &answer), "Hello", "{path}");
+        assert_eq!(last(&answer)["type"], "response.completed", "{path}");
+        assert_eq!(bursar.settled(1).await[0].state, settled(50), "{path}");
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,9 @@
 //!
 //! A custom tool becomes a function with one string, `input`; a namespace's tools become functions of
 //! their own. The answer's translation restores both by a table of names, never by taking a name apart. What the
-//! service cannot run is left out and counted, and refused where the request insists on it.
+//! vendor's servers run is left out and counted, because programs offer it beside their own, and refused where the
+//! request insists on it. A tool that the app runs but that has no schema cannot be described to another model and is
+//! refused.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -79,29 +81,38 @@ pub enum Choice {
 /// Most letters of a function's name in the OpenAI dialects.
 const NAME_MAX: usize = 64;
 
-/// Types that name a tool which the vendor's servers run, or whose calls have a form of their own. A type may
-/// go on with a date.
-const SERVER_TOOLS: [&str; 10] = [
+/// Types that name a tool which the vendor's servers run. A type may go on with a date.
+const RUN_BY_SERVERS: [&str; 6] = [
     "web_search",
     "file_search",
     "code_interpreter",
     "mcp",
     "image_generation",
-    "local_shell",
-    "shell",
-    "computer",
-    "apply_patch",
     "tool_search",
 ];
+
+/// Types of tools that the app runs: their schemas are known to the vendor's models alone.
+const RUN_BY_THE_APP: [&str; 4] = ["local_shell", "shell", "computer", "apply_patch"];
 
 /// What a custom tool's description ends with.
 const TAKES_TEXT: &str =
     "Call this function with one argument, `input`: the whole text, as one string.";
 
-/// The type of a server tool as it is counted; a fixed word even for types that are not known here.
-pub fn server_tool(kind: &str) -> &'static str {
-    let known = SERVER_TOOLS.iter().find(|known| kind.starts_with(**known));
+/// The type of a tool as it is counted; a fixed word even for types that are not known here.
+pub fn built_in_tool(kind: &str) -> &'static str {
+    let mut known = RUN_BY_SERVERS.iter().chain(&RUN_BY_THE_APP);
+    let known = known.find(|known| kind.starts_with(**known));
     known.copied().unwrap_or("other")
+}
+
+fn leave_out(kind: &str, at: &Path<'_>, dropped: &mut Dropped) -> Result<(), Untranslatable> {
+    if RUN_BY_THE_APP.iter().any(|known| kind.starts_with(known)) {
+        return Err(at.member("type").refuse(
+            "Only OpenAI's models know this tool; declare it as a function, with name, description and parameters.",
+        ));
+    }
+    dropped.add(&format!("tool {}", built_in_tool(kind)));
+    Ok(())
 }
 
 /// A tool's name as the service is told.
@@ -172,7 +183,7 @@ impl<'a> Tools<'a> {
                 "tool_search" if is_searched_by_app(tool) => self.search(tool, &here)?,
                 other => {
                     is_offered = false;
-                    dropped.add(&format!("tool {}", server_tool(other)));
+                    leave_out(other, &here, dropped)?;
                 }
             }
             if is_offered && origin == Origin::Request {
@@ -207,7 +218,7 @@ impl<'a> Tools<'a> {
                 "function" | "custom" if is_known => {}
                 "function" => self.function(&tool, Some(name.clone()), &here)?,
                 "custom" => self.custom(&tool, Some(name.clone()), &here)?,
-                other => dropped.add(&format!("tool {}", server_tool(other))),
+                other => leave_out(other, &here, dropped)?,
             }
         }
         if namespace
@@ -415,7 +426,7 @@ impl<'a> Tools<'a> {
             "allowed_tools" => self.allow(&object, at, dropped),
             other => Err(at.refuse(format!(
                 "The service has no server tools, so the tool `{}` cannot be called.",
-                server_tool(other)
+                built_in_tool(other)
             ))),
         }
     }
@@ -470,7 +481,7 @@ impl<'a> Tools<'a> {
                     let unknown = || here.refuse("No tool of the request has this name.");
                     places.insert(place.ok_or_else(unknown)?);
                 }
-                other => dropped.add(&format!("tool {}", server_tool(other))),
+                other => leave_out(other, &here, dropped)?,
             }
         }
         let mut place = 0;

@@ -37,7 +37,7 @@ const MEMBERS: &[(&str, &str, &str)] = &[
     ),
     (
         "server tools are left out, and with the last tool what is said of tools",
-        r#""tools":[{"type":"web_search_preview_2025_03_11"},{"type":"local_shell"}],"tool_choice":"auto","parallel_tool_calls":true"#,
+        r#""tools":[{"type":"web_search_preview_2025_03_11"},{"type":"code_interpreter"},{"type":"not_yet_known"}],"tool_choice":"auto","parallel_tool_calls":true"#,
         "",
     ),
     (
@@ -186,6 +186,26 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "an output without a call",
         r#""input":[{"type":"function_call_output","call_id":"a","output":"x"}]"#,
         "input[0].call_id",
+    ),
+    (
+        "a shell that the app runs, which has no schema",
+        r#""input":"x","tools":[{"type":"function","name":"f"},{"type":"local_shell"}]"#,
+        "tools[1].type",
+    ),
+    (
+        "another one",
+        r#""input":"x","tools":[{"type":"shell"}]"#,
+        "tools[0].type",
+    ),
+    (
+        "a computer that the app drives",
+        r#""input":"x","tools":[{"type":"computer_use_preview","display_width":800}]"#,
+        "tools[0].type",
+    ),
+    (
+        "patches that the app applies, in a form without a schema",
+        r#""input":"x","tools":[{"type":"namespace","name":"n","tools":[{"type":"apply_patch"}]}]"#,
+        "tools[0].tools[0].type",
     ),
     (
         "a call of the computer",
