@@ -1,6 +1,6 @@
 //! Many bursars below shared caps, with all that goes wrong between them and their database: calls that do not arrive,
-//! answers that are lost, kills between any two steps, restarts of machines, wall clocks that jump, and backups of the
-//! database that are restored.
+//! answers that are lost, kills between any two steps, restarts of machines, machines that never come back, prices above
+//! what was held for them, wall clocks that jump, and backups of the database that are restored.
 //!
 //! What is checked: no cap is exceeded beyond what `bursar caps` states, no lease is spent twice, each billed line is
 //! counted once, and what nobody needs comes back.
@@ -55,6 +55,8 @@ struct World {
     books: BTreeMap<(String, u64), u64>,
     /// What a restored database had forgotten of it.
     forgotten: BTreeMap<(String, u64), u64>,
+    /// What prices that came late were above what was held for them.
+    late: BTreeMap<(String, u64), u64>,
     windows: BTreeMap<LeaseId, (String, u64)>,
     /// How often what happened.
     seen: BTreeMap<&'static str, u64>,
@@ -104,6 +106,7 @@ impl World {
             has_restores,
             books: BTreeMap::new(),
             forgotten: BTreeMap::new(),
+            late: BTreeMap::new(),
             windows: BTreeMap::new(),
             seen: BTreeMap::new(),
         }
@@ -131,6 +134,9 @@ impl World {
     fn step(&mut self) -> usize {
         let at = self.chance.place(self.holders.len());
         let crowds = self.crowds();
+        if self.holders[at].is_gone {
+            return at;
+        }
         match self.chance.below(100) {
             0..35 => self.ask(at),
             35..65 => self.end(at),
@@ -142,6 +148,7 @@ impl World {
             90..92 => self.evidence(at),
             92..94 => self.write(at),
             94 => self.kill(at),
+            95 if self.chance.one_in(6) => self.vanish(at),
             95 => self.reboot(at),
             96 => self.leave(at),
             97 => self.holders[at].skew_ms = self.chance.below(3 * HOUR),
@@ -267,32 +274,6 @@ impl World {
             holder.journal.push(charged.clone());
             holder.engine.update(&UsageUpdate::Records(vec![charged]));
         }
-    }
-
-    /// A price that was not known arrives.
-    fn evidence(&mut self, at: usize) {
-        let holder = &mut self.holders[at];
-        let Some(doubt) = holder.doubts.pop() else {
-            return;
-        };
-        let mut evidence = Charged {
-            leases: doubt.leases,
-            requests: 0,
-            ..charged(
-                doubt.entry,
-                "a",
-                Operation::Chat,
-                doubt.at_ms,
-                State::Settled {
-                    billed: usd(doubt.price),
-                },
-                usd(doubt.held),
-                0,
-            )
-        };
-        evidence.charge.held.left = MicroUsdSum::from(usd(doubt.held));
-        holder.journal.push(evidence.clone());
-        holder.engine.update(&UsageUpdate::Records(vec![evidence]));
     }
 
     /// A stop in order: what is under way ends, what is left is shipped, and what is open goes back.
@@ -551,6 +532,8 @@ fn no_shared_cap_is_exceeded_beyond_its_bound_nothing_is_spent_twice_and_nothing
         "an allowance",
         "a refusal",
         "a purchase",
+        "a machine that never came back",
+        "a price above what was held",
     ];
     let missing: Vec<_> = wanted
         .iter()

@@ -36,6 +36,53 @@ impl World {
         self.kill(at);
     }
 
+    /// What it never shipped is on no disk any more, and what it had leased stays charged.
+    pub fn vanish(&mut self, at: usize) {
+        if self.holders.iter().filter(|holder| !holder.is_gone).count() > 1 {
+            self.kill(at);
+            self.holders[at].is_gone = true;
+            self.saw("a machine that never came back");
+        }
+    }
+
+    /// A price that was not known arrives.
+    pub fn evidence(&mut self, at: usize) {
+        let Some(doubt) = self.holders[at].doubts.pop() else {
+            return;
+        };
+        let price = match self.chance.one_in(4) {
+            true => doubt.held + 1 + self.chance.below(self.dearest),
+            false => doubt.price,
+        };
+        if price > doubt.held {
+            self.saw("a price above what was held");
+            self.bill(&doubt.leases, price - doubt.price);
+            for lease in doubt.leases.iter() {
+                let of = self.windows[&lease].clone();
+                *self.late.entry(of).or_default() += price - doubt.held;
+            }
+        }
+        let state = State::Settled { billed: usd(price) };
+        let held = usd(doubt.held);
+        let mut evidence = Charged {
+            leases: doubt.leases,
+            requests: 0,
+            ..charged(
+                doubt.entry,
+                "a",
+                Operation::Chat,
+                doubt.at_ms,
+                state,
+                held,
+                0,
+            )
+        };
+        evidence.charge.held.left = MicroUsdSum::from(held);
+        let holder = &mut self.holders[at];
+        holder.journal.push(evidence.clone());
+        holder.engine.update(&UsageUpdate::Records(vec![evidence]));
+    }
+
     pub fn restore(&mut self) {
         let Some(backup) = self.backup.take() else {
             return;

@@ -19,10 +19,11 @@ impl World {
                 .find(|terms| terms.name == of.0)
                 .unwrap();
             let forgotten = self.forgotten.get(of).copied().unwrap_or(0);
-            let bound = terms.limit + forgotten + holders * self.dearest;
+            let late = self.late.get(of).copied().unwrap_or(0);
+            let bound = terms.limit + forgotten + late + holders * self.dearest;
             assert!(
                 *billed <= bound,
-                "{of:?}: {billed} of {} + {forgotten}",
+                "{of:?}: {billed} of {} + {forgotten} + {late}",
                 terms.limit
             );
         }
@@ -46,8 +47,10 @@ impl World {
             let limit = u128::from(slice.limit().get());
             // Without what is held: a kill that takes away what an end said leaves the estimate in its place.
             let beyond = counted.billed.get() + u128::from(reserved);
+            let late = self.late.get(&self.windows[&slice.lease]);
+            let over = self.dearest + late.copied().unwrap_or(0);
             assert!(
-                beyond <= limit + u128::from(self.dearest) || self.was_restored(),
+                beyond <= limit + u128::from(over) || self.was_restored(),
                 "holder {at}: {beyond} of {limit}"
             );
             let row = self.database.leases.get(&slice.lease.0);
@@ -78,6 +81,9 @@ impl World {
         }
         for _ in 0..3 {
             for at in 0..self.holders.len() {
+                if self.holders[at].is_gone {
+                    continue;
+                }
                 while !self.holders[at].flying.is_empty() {
                     self.end(at);
                 }
@@ -92,7 +98,16 @@ impl World {
         }
         let mut billed: BTreeMap<LeaseId, u128> = BTreeMap::new();
         let mut held: BTreeMap<LeaseId, u128> = BTreeMap::new();
-        for holder in &self.holders {
+        for (at, holder) in self.holders.iter().enumerate() {
+            if holder.is_gone {
+                // What it has not shipped nobody will know.
+                for charged in holder.journal.iter().take(self.database.mark(at)) {
+                    for lease in charged.leases.iter() {
+                        *billed.entry(lease).or_default() += charged.charge.billed.get();
+                    }
+                }
+                continue;
+            }
             for lease in holder
                 .journal
                 .iter()
@@ -108,7 +123,8 @@ impl World {
             let has = u128::from(row.billed);
             assert_eq!(has, of(&billed), "each line counts once: {row:?}");
             let is_live = row.window.until_ms > self.now_ms + 4 * MINUTE;
-            if row.cap == TEAM && is_live && !self.was_restored() {
+            let is_there = !self.holders[row.ledger].is_gone;
+            if row.cap == TEAM && is_live && is_there && !self.was_restored() {
                 let open = u128::from(row.open());
                 assert!(open <= of(&held), "{open} was left behind: {row:?}");
             }

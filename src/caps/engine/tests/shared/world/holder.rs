@@ -38,6 +38,8 @@ pub struct Holder {
     pub skew_ms: u64,
     pub acknowledged: usize,
     pub is_ephemeral: bool,
+    /// It never comes back.
+    pub is_gone: bool,
 }
 
 impl Chance {
@@ -87,6 +89,7 @@ impl Holder {
             skew_ms: 0,
             acknowledged: 0,
             is_ephemeral,
+            is_gone: false,
         };
         holder.starts(now_ms);
         holder
