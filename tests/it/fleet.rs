@@ -22,6 +22,7 @@ mod rights;
 mod serving;
 mod shared_caps;
 mod sharing;
+mod sums;
 mod system;
 mod upgrade;
 mod windows;

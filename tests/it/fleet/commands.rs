@@ -286,6 +286,30 @@ async fn a_machine_is_invited_joins_is_seen_summed_revoked_and_leaves() {
     let equal = reader.document(&figure).await;
     assert_eq!(equal["conclusion"], "equal", "{equal}");
     assert_eq!(equal["hosts"][0]["host"], "laptop", "{equal}");
+    let tables: [(&[&str], &str); 4] = [
+        (
+            &["spend", "--fleet", "--by", "host,app,lane,state"],
+            "host,app,lane,state,requests,",
+        ),
+        (
+            &["fleet", "status"],
+            "ledger,host,bursar,state,heard,lines_behind,",
+        ),
+        (&["fleet", "caps"], "cap,period,time_zone,since,until,"),
+        (&figure, "name,value"),
+    ];
+    for (words, header) in tables {
+        let table = reader.gives(words).await;
+        assert_eq!(table.code, Some(0), "{words:?}: {}", table.err);
+        let widest = table.out.lines().map(|line| line.chars().count()).max();
+        assert!(
+            widest.is_some_and(|wide| wide <= 80),
+            "{words:?}\n{}",
+            table.out
+        );
+        let csv = reader.gives(&[words, &["--csv"]].concat()).await;
+        assert!(csv.out.starts_with(header), "{words:?}\n{}", csv.out);
+    }
     // A reader lets nobody in.
     let refused = reader.gives(&["fleet", "invite"]).await;
     assert_eq!(refused.code, Some(1));

@@ -88,6 +88,27 @@ async fn a_daemon_behind_a_pooler_hears_orders_and_leaves_no_listening_behind() 
     }
 }
 
+/// Orders have a time of their own: half a minute where no notification hurries it.
+#[tokio::test]
+#[ignore = "needs PostgreSQL and pgbouncer: make test-all"]
+async fn an_order_is_heard_behind_a_pooler_within_a_minute_where_lines_are_shipped_once_an_hour() {
+    let postgres = fleet();
+    let Some(pooler) = PgBouncer::before(&postgres, "").await else {
+        return;
+    };
+    let operator = Person::with(&pooler.url("operator", DATABASE));
+    let sandbox = Sandbox::start().await;
+    let seldom = "ship_interval_s = 3600\n";
+    let mut member = Member::at(&sandbox.url(), &pooler.url("node", DATABASE), 1, seldom).await;
+    member.buy("not shipped before the stop").await;
+
+    operator.document(&["fleet", "freeze"]).await;
+    is_frozen(&member, true).await;
+    assert_eq!(member.ask("frozen").await.code(), Some("frozen"));
+    member.stop().await;
+    assert_eq!(summed(&postgres).1, sandbox.debited().await);
+}
+
 /// What the daemon is kept from: a LISTEN by way of the pooler stays on its connection, for the next client.
 #[tokio::test]
 #[ignore = "needs PostgreSQL and pgbouncer: make test-all"]

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::commands::is_frozen;
 use super::{CODE, DATABASE, fleet, pricing_always, private_file, summed};
-use crate::support::daemon::{Daemon, Signal};
+use crate::support::daemon::{Daemon, Signal, command, run_arguments};
 use crate::support::postgres::Postgres;
 use crate::support::wire::request;
 use crate::support::{Answer, Sandbox, chat, within};
@@ -52,8 +52,27 @@ impl Member {
     pub(super) async fn begin(&mut self) {
         let config = self.directory.path().join("config.toml");
         let config = config.to_str().expect("UTF-8");
-        let started = Daemon::start(&self.upstream, &self.state_dir(), &["--config", config]).await;
-        self.daemon = Some(started);
+        let state_dir = self.state_dir();
+        let mut arguments = run_arguments(&self.upstream, state_dir.to_str().expect("UTF-8"));
+        arguments.extend_from_slice(&["--config", config]);
+        let mut started = command(&arguments);
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.log());
+        started.stderr(log.expect("a file"));
+        self.daemon = Some(Daemon::launched(started).await.expect("the daemon went on"));
+    }
+
+    /// What all its starts logged.
+    fn log(&self) -> PathBuf {
+        self.directory.path().join("log")
+    }
+
+    /// How many lines of it have this text.
+    fn logged(&self, text: &str) -> usize {
+        let log = std::fs::read_to_string(self.log()).expect("a log");
+        log.lines().filter(|line| line.contains(text)).count()
     }
 
     pub(super) fn state_dir(&self) -> PathBuf {
@@ -183,13 +202,45 @@ async fn a_daemon_whose_configuration_names_no_fleet_any_more_says_goodbye_when_
 }
 
 async fn lines_behind(member: &Member) -> Option<u64> {
+    metric(member, "bursar_fleet_lines_behind ").await
+}
+
+async fn metric(member: &Member, name: &str) -> Option<u64> {
     let page = member.daemon().admin_page("/metrics").await.text();
-    let shown = |line: &str| {
-        line.strip_prefix("bursar_fleet_lines_behind ")?
-            .parse()
-            .ok()
-    };
+    let shown = |line: &str| line.strip_prefix(name)?.parse().ok();
     page.lines().find_map(shown)
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn an_outage_of_many_visits_is_one_line_of_the_log_and_its_end_another() {
+    let postgres = fleet();
+    let sandbox = Sandbox::start().await;
+    let member = Member::start(&sandbox.url(), &postgres, 1).await;
+    member.buy("before").await;
+    is_shipped(&postgres, 1).await;
+    let visits = || metric(&member, "bursar_fleet_visits_total{result=\"failed\"} ");
+
+    for outage in 1..3 {
+        let failed = visits().await.expect("a metric") + 3;
+        postgres.end();
+        member.buy("without a database").await;
+        within(
+            std::time::Duration::from_secs(60),
+            "three visits to fail",
+            || async { (visits().await? >= failed).then_some(()) },
+        )
+        .await;
+        assert_eq!(member.logged("the fleet gets no lines"), outage);
+        postgres.begin();
+        is_shipped(&postgres, 1 + i64::try_from(outage).expect("it fits")).await;
+        within(
+            std::time::Duration::from_secs(10),
+            "its end to be logged",
+            || async { (member.logged("the fleet is reached again") == outage).then_some(()) },
+        )
+        .await;
+    }
 }
 
 /// While somebody upgrades the fleet, its machines are of different versions.
