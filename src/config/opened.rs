@@ -62,8 +62,12 @@ pub fn users_folder(env: &Env) -> Option<PathBuf> {
 /// The configuration file that is meant where none is named: the user's own, else the system's. A file that is there
 /// and cannot be read is meant all the same.
 pub(super) fn known_place(env: &Env) -> Option<PathBuf> {
+    first_there(env, Path::new(SYSTEM_FILE))
+}
+
+fn first_there(env: &Env, system: &Path) -> Option<PathBuf> {
     let own = users_folder(env).map(|folder| folder.join("config.toml"));
-    let mut known = own.into_iter().chain([PathBuf::from(SYSTEM_FILE)]);
+    let mut known = own.into_iter().chain([system.to_owned()]);
     known.find(|path| path.symlink_metadata().is_ok())
 }
 

@@ -42,3 +42,22 @@ fn a_commands_output_is_read_to_its_end() {
     assert_eq!(text, "the key");
     writer.join().unwrap().unwrap();
 }
+
+#[test]
+fn the_systems_configuration_is_taken_where_the_user_has_none() {
+    let directory = TempDir::new().unwrap();
+    let home = directory.path().join("home");
+    let own = home.join(".config/bursar/config.toml");
+    std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+    let system = directory.path().join("config.toml");
+    let users = Env::from_pairs([("HOME", home.to_str().unwrap())]);
+    let nobodys = Env::from_pairs::<&str, &str>([]);
+    let found = || [first_there(&users, &system), first_there(&nobodys, &system)];
+
+    assert_eq!(found(), [None, None]);
+    std::fs::write(&system, "").unwrap();
+    assert_eq!(found(), [Some(system.clone()), Some(system.clone())]);
+    std::fs::write(&own, "").unwrap();
+    assert_eq!(found(), [Some(own), Some(system.clone())]);
+    assert_eq!(SYSTEM_FILE, "/etc/bursar/config.toml");
+}
