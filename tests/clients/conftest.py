@@ -107,12 +107,12 @@ class Place(Door):
         shell, _ = self.lines(client)
         return self.run(f"{shell}\n{script}", **more)
 
-    def was_cut(self):
-        """Whether the last run's connection was."""
+    def cuts(self):
+        """How many connections of the last run were cut."""
         made = self.socket.with_name(self.socket.name + ".cut")
-        was = made.exists()
+        count = len(made.read_text()) if made.exists() else 0
         made.unlink(missing_ok=True)
-        return was
+        return count
 
     def repeats(self):
         """Retries that were given the answer of their first try, or took its key over."""
@@ -131,8 +131,9 @@ class Place(Door):
         for turn, answer in enumerate(answers, 1):
             self.rule({"turn": turn}, answer, **fault)
 
-    def rule(self, match, answer, times=0, **fault):
-        rule = {"match": match, "times": times, "fault": {"answer": answer, **fault}}
+    def rule(self, match, answer=None, times=0, **fault):
+        told = {"answer": answer} if answer else {}
+        rule = {"match": match, "times": times, "fault": told | fault}
         http("POST", f"{self.sandbox.url}/sandbox/faults", rule)
 
     def log(self):

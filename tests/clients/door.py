@@ -4,12 +4,14 @@
 
 Why: a client that asked its maker's servers, or sent them the token, would be seen to fail here.
 The address is 127.0.0.1:PORT, and bursar's Unix socket SOCKET is behind it; a path leads out of a network namespace.
-CUT says where one connection is cut off, once, which leaves the file SOCKET.cut:
+CUT says where a connection is cut off. Each time leaves a byte in the file SOCKET.cut:
 
 * `-`: never.
 * `EVENT`, `EVENT#2`: before an event of this name in the first stream that has it; before the second one.
 * `waiting`, `waiting:WORD`: while the first POST waits for its answer; the first that has this word.
 * `answer`: behind the head of the first answer that says that it is longer than a socket holds.
+
+A number behind `*` says how many connections are cut there, one after the other.
 
 Promise: the exit code is the command's.
 """
@@ -37,9 +39,11 @@ def loopback_up():
 
 
 class Cut:
-    """The one cut; it is armed until it was made."""
+    """The cuts of one run; it is armed until the last was made."""
 
     def __init__(self, place, note):
+        place, _, times = place.partition("*")
+        self.left = int(times or 1)
         place, _, self.word = place.partition(":")
         self.place, _, number = place.partition("#")
         self.number = int(number or 1)
@@ -61,8 +65,11 @@ class Cut:
         return self.place == "waiting" and self.word.encode() in seen and posted(seen)
 
     def made(self):
-        self.place = "-"
-        open(self.note, "w").close()
+        self.left -= 1
+        if not self.left:
+            self.place = "-"
+        with open(self.note, "a") as note:
+            note.write("x")
 
 
 def posted(seen):

@@ -49,7 +49,7 @@ def test_dspy_runs_a_program(place):
 
 def test_mem0_remembers(place):
     assert "river" in place.python("mem0", "mem0_memory.py")
-    assert len(place.debits()) >= 2
+    assert len(place.debits()) == 4
 
 
 def test_llm_answers(place):
