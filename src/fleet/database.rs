@@ -200,6 +200,32 @@ impl Fleet {
         }
     }
 
+    /// The last of these lines, each with the hash behind it, that another copy of the same ledger has shipped. `None`:
+    /// no copy has shipped any.
+    pub async fn family_has(
+        &self,
+        caller: &FleetIdentity,
+        lines: &[(u64, Chain)],
+    ) -> Result<Option<u64>, FleetError> {
+        let seqs: Vec<i64> = lines.iter().map(|(seq, _)| number(*seq)).collect();
+        let chains: Vec<&[u8]> = lines.iter().map(|(_, chain)| chain.as_bytes()).collect();
+        let row = self
+            .one(
+                "SELECT bursar_fleet.family_has($1, $2, $3, $4)",
+                &[
+                    (&caller.ledger, Type::UUID),
+                    (&caller.secret(), Type::BYTEA),
+                    (&seqs, Type::INT8_ARRAY),
+                    (&chains, Type::BYTEA_ARRAY),
+                ],
+            )
+            .await?;
+        match value::<Option<i64>>(&row, 0)? {
+            Some(_) => Ok(Some(seq(&row, 0)?)),
+            None => Ok(None),
+        }
+    }
+
     /// Hands over what follows a line.
     pub async fn ship(
         &self,

@@ -130,6 +130,12 @@ impl FleetIdentity {
         Ok(self)
     }
 
+    /// The same without a name that it is taking.
+    pub fn as_it_is(mut self) -> Self {
+        self.becomes = None;
+        self
+    }
+
     /// The name that it has taken.
     pub fn become_it(&self) -> Option<Self> {
         let becoming = self.becomes.as_ref()?;

@@ -363,6 +363,27 @@ BEGIN
 END
 $$;
 
+-- The last of these lines that a ledger of the caller's family has, and that ledger. NULL: none has any. A running hash is over
+-- all lines before it, so it shows what a copy has in common with other copies, too.
+CREATE OR REPLACE FUNCTION shared_line(p_ledger uuid, p_seqs bigint[], p_chains bytea[], OUT ledger uuid, OUT seq bigint)
+LANGUAGE plpgsql STABLE SET search_path = bursar_fleet, pg_temp AS $$
+DECLARE
+    v_family uuid := (SELECT g.family FROM ledgers g WHERE g.id = p_ledger);
+BEGIN
+    SELECT found.ledger, found.last_seq INTO shared_line.ledger, shared_line.seq
+        FROM unnest(p_seqs, p_chains) AS own (last_seq, chain)
+        JOIN ledgers g ON g.family = v_family AND g.mark_seq >= own.last_seq
+            AND coalesce(g.copied_up_to, 0) < own.last_seq
+        CROSS JOIN LATERAL (
+            SELECT l.ledger, l.last_seq FROM lines l
+                WHERE l.ledger = g.id AND l.last_seq = own.last_seq AND l.chain = own.chain
+            UNION ALL
+            SELECT k.ledger, k.last_seq FROM kept_lines k
+                WHERE k.ledger = g.id AND k.last_seq = own.last_seq AND k.chain = own.chain) AS found
+        ORDER BY found.last_seq DESC LIMIT 1;
+END
+$$;
+
 -- Which run of which database this is. A restored database is another one, or was started since, or is another
 -- server's, or has its tables in other files: what was heard of a machine before has to be heard again.
 CREATE OR REPLACE FUNCTION incarnation() RETURNS text
@@ -588,6 +609,21 @@ BEGIN
 END
 $$;
 
+-- The last of these lines that a ledger of the caller's family has. NULL: none has any. At most a batch is asked for. No
+-- row is locked: the ledger whose name the caller still has may ship meanwhile.
+CREATE OR REPLACE FUNCTION family_has(p_ledger uuid, p_secret bytea, p_seqs bigint[], p_chains bytea[]) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM ledgers WHERE id = p_ledger AND secret_sha256 = sha256(p_secret) AND revoked IS NULL) THEN
+        -- It says which of the two it is.
+        PERFORM caller(p_ledger, p_secret);
+    ELSIF array_length(p_seqs, 1) > 500 OR array_length(p_chains, 1) > 500 THEN
+        RAISE EXCEPTION 'more lines than a batch has' USING ERRCODE = 'BF009';
+    END IF;
+    RETURN (SELECT shared.seq FROM shared_line(p_ledger, p_seqs, p_chains) AS shared);
+END
+$$;
+
 -- Takes lines that follow the ledger's mark. All of it is one transaction; a repeat is answered as the first was.
 -- Of a range that the journal has lost, or that was compacted before it joined, the text is why and there is no hash.
 -- verdict: 'taken'; 'behind': the fleet has less than the caller thinks, and the mark says how much; 'fork': what
@@ -714,26 +750,28 @@ BEGIN
 END
 $$;
 
--- A copy (a clone, a restored directory) takes an id of its own. What it has in common with the ledger that it was
--- stays that one's. Repeated it changes nothing. A thousand a day may come of one that was let in.
+-- A copy (a clone, a restored directory) takes an id of its own. What it has in common with the ledger that it was, or
+-- with another copy of that, stays that one's. Repeated it changes nothing. A thousand a day may come of one that was let in.
 CREATE OR REPLACE FUNCTION fork(p_ledger uuid, p_secret bytea, p_seq bigint, p_chain bytea,
     p_new_ledger uuid, p_new_secret bytea) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE
     known ledgers := caller(p_ledger, p_secret);
+    v_parent uuid := p_ledger;
 BEGIN
     IF octet_length(p_new_secret) <> 32 THEN
         RAISE EXCEPTION 'a ledger''s secret has 32 bytes' USING ERRCODE = 'BF009';
-    ELSIF p_seq < 0 OR p_seq > known.mark_seq THEN
-        RAISE EXCEPTION 'line % is not common to both', p_seq USING ERRCODE = 'BF005';
     END IF;
     IF EXISTS (SELECT FROM ledgers WHERE id = p_new_ledger AND secret_sha256 = sha256(p_new_secret)
-        AND copy_of = p_ledger AND copied_up_to = p_seq) THEN
+        AND family = known.family AND copied_up_to = p_seq) THEN
         RETURN;
     END IF;
-    IF p_seq > 0 AND (p_seq, p_chain) IS DISTINCT FROM
+    IF p_seq <> 0 AND (p_seq, p_chain) IS DISTINCT FROM
         (SELECT (l.seq, l.chain) FROM line_at(p_ledger, p_seq) AS l) THEN
-        RAISE EXCEPTION 'line % is not common to both', p_seq USING ERRCODE = 'BF005';
+        v_parent := (SELECT shared.ledger FROM shared_line(p_ledger, ARRAY[p_seq], ARRAY[p_chain]) AS shared);
+        IF v_parent IS NULL THEN
+            RAISE EXCEPTION 'line % is not common to both', p_seq USING ERRCODE = 'BF005';
+        END IF;
     END IF;
     IF (SELECT count(*) FROM ledgers WHERE family = known.family AND copy_of IS NOT NULL
         AND joined > now() - interval '24 hours') >= 1000 THEN
@@ -741,7 +779,7 @@ BEGIN
     END IF;
     INSERT INTO ledgers (id, secret_sha256, host_label, bursar, copy_of, copied_up_to, mark_seq, mark_chain,
         journal_seq, family, greeted)
-        VALUES (p_new_ledger, sha256(p_new_secret), known.host_label, known.bursar, p_ledger, p_seq, p_seq,
+        VALUES (p_new_ledger, sha256(p_new_secret), known.host_label, known.bursar, v_parent, p_seq, p_seq,
             p_chain, p_seq, known.family, (SELECT epoch FROM about));
 END
 $$;
@@ -1356,7 +1394,7 @@ REVOKE ALL ON ALL TABLES IN SCHEMA bursar_fleet FROM PUBLIC, bursar_node, bursar
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA bursar_fleet FROM PUBLIC, bursar_node, bursar_operator, bursar_reader;
 GRANT USAGE ON SCHEMA bursar_fleet TO bursar_node, bursar_operator, bursar_reader;
 GRANT EXECUTE ON FUNCTION greet TO bursar_node, bursar_operator, bursar_reader;
-GRANT EXECUTE ON FUNCTION is_open, enrol, hello, chain_at, ship, fork, leave, hold, lease, give_back, pace, listen_here
+GRANT EXECUTE ON FUNCTION is_open, enrol, hello, chain_at, family_has, ship, fork, leave, hold, lease, give_back, pace, listen_here
     TO bursar_node;
 GRANT EXECUTE ON FUNCTION invite, revoke_ledger, order_freeze, order_thaw, order_cap, order_share, resume,
     detach_month TO bursar_operator;

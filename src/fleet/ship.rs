@@ -200,8 +200,7 @@ impl Shipping {
         shipped: &mut Shipped,
     ) -> Result<Option<(Chain, Place)>, Trouble> {
         if self.identity.becomes.is_some() {
-            self.become_another(fleet).await?;
-            shipped.forked = true;
+            shipped.forked = self.become_another(fleet).await?;
         }
         shipped.journal_seq = self.journal_seq().await?;
         let (caller, label) = (&self.identity, &self.host_label);
@@ -298,6 +297,7 @@ impl Shipping {
         if compacted_seq > 0 && common_seq == floor_seq {
             return Err(Trouble::NeedsCompacted(mark_seq));
         }
+        let common_seq = self.in_family(fleet, common_seq).await?;
         tracing::warn!(
             ledger = %self.identity.ledger,
             common_seq,
@@ -309,8 +309,45 @@ impl Shipping {
         Ok(())
     }
 
-    /// Has the fleet confirm the name that was noted.
-    async fn become_another(&mut self, fleet: &Fleet) -> Result<(), Trouble> {
+    /// The last line that this ledger and another copy of the same one have, from a line on: each has what they had in
+    /// common when they were copied, and only one of them may count it.
+    async fn in_family(&self, fleet: &Fleet, from_seq: u64) -> Result<u64, Trouble> {
+        let mut common_seq = from_seq;
+        let Own::Known(mut chain, mut place) = self.chain_at(from_seq).await? else {
+            return Ok(common_seq);
+        };
+        loop {
+            let Since::These(lines) = self.lines_since(&mut place).await? else {
+                return Ok(common_seq);
+            };
+            let mut own = Vec::with_capacity(lines.len());
+            for line in &lines {
+                chain = chain.then(line);
+                own.push((line.last_seq(), chain.clone()));
+            }
+            let Some((last_seq, _)) = own.last() else {
+                return Ok(common_seq);
+            };
+            place.seq = *last_seq;
+            // Most copies have nothing more in common, and the next line shows it.
+            let asked = [own.get(..1).unwrap_or_default(), &own];
+            for lines in asked {
+                common_seq = match fleet.family_has(&self.identity, lines).await {
+                    Ok(Some(seq)) => seq,
+                    // An older schema cannot be asked.
+                    Ok(None) | Err(FleetError::NoSchema) => return Ok(common_seq),
+                    Err(error) => return Err(error.into()),
+                };
+            }
+            if common_seq < place.seq {
+                return Ok(common_seq);
+            }
+        }
+    }
+
+    /// Has the fleet confirm the name that was noted. False: it has forgotten the line that was common to both, and what is
+    /// common now is looked for anew.
+    async fn become_another(&mut self, fleet: &Fleet) -> Result<bool, Trouble> {
         let common_seq = self
             .identity
             .becomes
@@ -319,12 +356,16 @@ impl Shipping {
         let Own::Known(common, _) = self.chain_at(common_seq).await? else {
             return Err(Trouble::Undecided);
         };
-        fleet.fork(&self.identity, &common).await?;
-        if let Some(other) = self.identity.become_it() {
-            other.store(&self.directory()?)?;
-            self.identity = other;
-        }
-        Ok(())
+        let forked = fleet.fork(&self.identity, &common).await;
+        let other = match forked {
+            Ok(()) => self.identity.become_it(),
+            Err(FleetError::Lines(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let is_another = other.is_some();
+        self.identity = other.unwrap_or_else(|| self.identity.clone().as_it_is());
+        self.identity.store(&self.directory()?)?;
+        Ok(is_another)
     }
 
     /// Where lines were compacted, marks among them are of lines that are gone: the sums are read from their beginning.

@@ -19,6 +19,7 @@ mod outages;
 mod pooled;
 mod restored;
 mod rights;
+mod seeded;
 mod serving;
 mod shared_caps;
 mod sharing;

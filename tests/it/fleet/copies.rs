@@ -82,6 +82,68 @@ async fn a_clone_of_a_clone_shares_what_each_of_its_ancestors_shipped() {
     assert_eq!([first.billed(), second.billed(), third.billed()], [2, 3, 3]);
 }
 
+/// Two copies of a copy, with a line that none of the three had shipped.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn what_copies_have_in_common_counts_once_though_the_original_never_had_it() {
+    let postgres = fleet();
+    let origin = pricing(1).await;
+    let original = Bursar::before(&origin.url()).await;
+    let database = connect(&postgres).await;
+    let mut of_original = joined(&database, &original.state_dir(), 1).await;
+    buy(&original, "before").await;
+    ship(&database, &mut of_original).await;
+    let copy = Bursar::on(copied(&original.state_dir()), &origin.url()).await;
+    buy(&copy, "of the copies").await;
+    let other = Bursar::on(copied(&copy.state_dir()), &origin.url()).await;
+    for (bursar, prompt) in [(&original, "a"), (&copy, "b"), (&other, "c")] {
+        buy(bursar, prompt).await;
+    }
+    for bursar in [&original, &copy, &other] {
+        let mut shipping = joined(&database, &bursar.state_dir(), 2).await;
+        let shipped = ship(&database, &mut shipping).await;
+        assert_eq!(shipped.mark_seq, shipped.journal_seq);
+    }
+    assert_eq!(summed(&postgres), (5, 5));
+    assert_eq!(ledgers(&postgres), "3|2");
+}
+
+/// The database is restored between the moment at which a copy notes another name and that at which it is confirmed.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_copy_whose_last_common_line_was_forgotten_looks_anew() {
+    let postgres = fleet();
+    let origin = pricing(1).await;
+    let original = Bursar::before(&origin.url()).await;
+    let database = connect(&postgres).await;
+    let mut of_original = joined(&database, &original.state_dir(), 1).await;
+    buy(&original, "before the backup").await;
+    ship(&database, &mut of_original).await;
+    let backup = postgres.backup(super::DATABASE);
+    buy(&original, "in common").await;
+    ship(&database, &mut of_original).await;
+    let copy = Bursar::on(copied(&original.state_dir()), &origin.url()).await;
+    buy(&original, "a").await;
+    ship(&database, &mut of_original).await;
+    buy(&copy, "b").await;
+    let forbidden = "REVOKE EXECUTE ON FUNCTION bursar_fleet.fork FROM bursar_node";
+    postgres.sql(super::DATABASE, forbidden);
+    let mut of_copy = joined(&database, &copy.state_dir(), 2).await;
+    let unconfirmed = of_copy.visit(&database, 0).await;
+    assert!(unconfirmed.is_err() && of_copy.identity().becomes.is_some());
+    drop(database);
+    left_alone(&postgres).await;
+
+    postgres.restore(super::DATABASE, &backup);
+    let database = connect(&postgres).await;
+    for shipping in [&mut of_copy, &mut of_original] {
+        let shipped = ship(&database, shipping).await;
+        assert_eq!(shipped.mark_seq, shipped.journal_seq);
+    }
+    assert_eq!(summed(&postgres), (4, 4));
+    assert_eq!(ledgers(&postgres), "2|1");
+}
+
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]
 async fn a_golden_image_may_be_started_two_hundred_times() {

@@ -6,7 +6,7 @@ use super::{DATABASE, connect, fleet, joined};
 const OTHER: &str = "00000000-0000-4000-8000-000000000001";
 
 /// Statements that a bursar's role must not get through with.
-const FORBIDDEN: [&str; 85] = [
+const FORBIDDEN: [&str; 87] = [
     "SELECT * FROM bursar_fleet.lines",
     "SELECT * FROM bursar_fleet.ledgers",
     "SELECT * FROM bursar_fleet.invites",
@@ -49,6 +49,8 @@ const FORBIDDEN: [&str; 85] = [
     "SELECT bursar_fleet.chain_at('00000000-0000-4000-8000-000000000001', sha256('guess'), 1)",
     "SELECT bursar_fleet.ship('00000000-0000-4000-8000-000000000001', sha256('guess'), 0, '', '{}', '{}', '{}', '{}', 0)",
     "SELECT bursar_fleet.leave('00000000-0000-4000-8000-000000000001', sha256('guess'))",
+    "SELECT bursar_fleet.family_has('00000000-0000-4000-8000-000000000001', sha256('guess'), ARRAY[1], ARRAY[sha256('x')])",
+    "SELECT * FROM bursar_fleet.shared_line('00000000-0000-4000-8000-000000000001', ARRAY[1], ARRAY[sha256('x')])",
     "SELECT bursar_fleet.fork('00000000-0000-4000-8000-000000000001', sha256('guess'), 0, '', gen_random_uuid(), sha256('x'))",
     "SELECT * FROM bursar_fleet.freezes",
     "SELECT * FROM bursar_fleet.orders",

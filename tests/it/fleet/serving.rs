@@ -213,7 +213,7 @@ async fn metric(member: &Member, name: &str) -> Option<u64> {
 
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]
-async fn an_outage_of_many_visits_is_one_line_of_the_log_and_its_end_another() {
+async fn an_outage_of_many_visits_is_logged_once_for_each_reason_and_its_end_once() {
     let postgres = fleet();
     let sandbox = Sandbox::start().await;
     let member = Member::start(&sandbox.url(), &postgres, 1).await;
@@ -222,16 +222,20 @@ async fn an_outage_of_many_visits_is_one_line_of_the_log_and_its_end_another() {
     let visits = || metric(&member, "bursar_fleet_visits_total{result=\"failed\"} ");
 
     for outage in 1..3 {
-        let failed = visits().await.expect("a metric") + 3;
+        const VISITS: u64 = 5;
+        let failed = visits().await.expect("a metric") + VISITS;
+        let logged = member.logged("the fleet gets no lines");
         postgres.end();
         member.buy("without a database").await;
         within(
             std::time::Duration::from_secs(60),
-            "three visits to fail",
+            "visits to fail",
             || async { (visits().await? >= failed).then_some(()) },
         )
         .await;
-        assert_eq!(member.logged("the fleet gets no lines"), outage);
+        // A visit may be under way when the server ends, which is a reason of its own.
+        let more = member.logged("the fleet gets no lines") - logged;
+        assert!((1..3).contains(&more), "{more} lines");
         postgres.begin();
         is_shipped(&postgres, 1 + i64::try_from(outage).expect("it fits")).await;
         within(

@@ -212,10 +212,10 @@ impl<'a> Tools<'a> {
             let tool = Object::read(tool.get());
             let tool = tool.ok_or_else(|| here.refuse("A tool has to be an object."))?;
             let kind = tool.word(&here, "type")?;
-            let is_known =
-                origin == Origin::Item && self.find(&tool, Some(&name), &here)?.is_some();
             match kind.as_deref().ok_or_else(|| here.missing("type"))? {
-                "function" | "custom" if is_known => {}
+                "function" | "custom"
+                    if origin == Origin::Item
+                        && self.find(&tool, Some(&name), &here)?.is_some() => {}
                 "function" => self.function(&tool, Some(name.clone()), &here)?,
                 "custom" => self.custom(&tool, Some(name.clone()), &here)?,
                 other => leave_out(other, &here, dropped)?,
