@@ -23,6 +23,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 use self::sizes::{Enough, answer, chunks, messages_request, responses_request};
 
+/// The program's. The system's gives a buffer of some hundred kilobytes back each time, and has its pages cleared anew.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// A request and its answer, as the issue of the translated routes has it.
 const BOUND: Duration = Duration::from_millis(1);
 
