@@ -200,7 +200,7 @@ impl Shipping {
         shipped: &mut Shipped,
     ) -> Result<Option<(Chain, Place)>, Trouble> {
         if self.identity.becomes.is_some() {
-            shipped.forked = self.become_another(fleet).await?;
+            shipped.forked |= self.become_another(fleet).await?;
         }
         shipped.journal_seq = self.journal_seq().await?;
         let (caller, label) = (&self.identity, &self.host_label);
