@@ -68,8 +68,8 @@ pub enum Taken {
     All { mark_seq: u64, chain: Chain },
     /// The fleet has less than was thought.
     Behind { mark_seq: u64, chain: Chain },
-    /// What is there under these numbers is another ledger's.
-    Fork,
+    /// What is there under these numbers is another ledger's, or these lines are there under another name.
+    Fork { mark_seq: u64 },
 }
 
 /// Lines as they are sent: one element a line or range each.
@@ -258,7 +258,7 @@ impl Fleet {
         match verdict.as_str() {
             "taken" => Ok(Taken::All { mark_seq, chain }),
             "behind" => Ok(Taken::Behind { mark_seq, chain }),
-            "fork" => Ok(Taken::Fork),
+            "fork" => Ok(Taken::Fork { mark_seq }),
             other => Err(FleetError::Refused(format!(
                 "the verdict {other:?} is not known"
             ))),

@@ -11,9 +11,9 @@
 -- that a bursar decides: amounts are summed as the lines state them. Of a shared cap no more is leased than its limit,
 -- also to callers that come at once.
 --
--- Locks are taken in one order: a ledger's row, its row of `paces`, a cap's, leases (by id), `about`. A call waits 5 s for
--- one, for a server's process that waits does not notice that its caller is gone. No call needs what another connection
--- has of a session, so a pooler may give each transaction another one.
+-- Locks are taken in one order: a family's, a ledger's row, the row of one that it is a copy of, its row of `paces`, a
+-- cap's, leases (by id), `about`. A call waits 5 s for one, for a server's process that waits does not notice that its
+-- caller is gone. No call needs what another connection has of a session, so a pooler may give each transaction another one.
 
 BEGIN;
 -- What is there already is worth no word.
@@ -132,6 +132,7 @@ ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS mark_stated bigint NOT NULL DEFAULT
 -- Of `about.epoch`: up to this one it has presented its leases, so it is not waited for.
 ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS greeted integer NOT NULL DEFAULT 0;
 CREATE INDEX IF NOT EXISTS ledgers_family ON ledgers (family, joined);
+CREATE INDEX IF NOT EXISTS ledgers_begun ON ledgers (family, copied_up_to);
 
 WITH RECURSIVE families (id, family) AS (
     SELECT id, id FROM ledgers WHERE copy_of IS NULL
@@ -321,6 +322,12 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = bursar_fleet, pg_temp AS 
     SELECT sha256(before || line_sha256)
 $$;
 
+-- The hash of a line; of a range that the journal does not have, of why and of its numbers.
+CREATE OR REPLACE FUNCTION line_sha256(p_line text, p_seq bigint, p_last_seq bigint, p_sha256 bytea) RETURNS bytea
+LANGUAGE sql IMMUTABLE SET search_path = bursar_fleet, pg_temp AS $$
+    SELECT coalesce(p_sha256, sha256(convert_to(format('%s %s %s', p_line, p_seq, p_last_seq), 'UTF8')))
+$$;
+
 -- The caller's row, locked. Unknown ledgers and wrong secrets are one error: a stranger learns nothing.
 CREATE OR REPLACE FUNCTION caller(p_ledger uuid, p_secret bytea) RETURNS ledgers
 LANGUAGE plpgsql SET search_path = bursar_fleet, pg_temp AS $$
@@ -397,7 +404,7 @@ CREATE OR REPLACE FUNCTION must_read_committed() RETURNS void
 LANGUAGE plpgsql SET search_path = bursar_fleet, pg_temp AS $$
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'leases are given in transactions of the level "read committed", not "%"',
+        RAISE EXCEPTION 'the fleet works in transactions of the level "read committed", not "%"',
             current_setting('transaction_isolation') USING ERRCODE = 'BF010';
     END IF;
 END
@@ -627,16 +634,21 @@ $$;
 -- Takes lines that follow the ledger's mark. All of it is one transaction; a repeat is answered as the first was.
 -- Of a range that the journal has lost, or that was compacted before it joined, the text is why and there is no hash.
 -- verdict: 'taken'; 'behind': the fleet has less than the caller thinks, and the mark says how much; 'fork': what
--- the caller sends is not what is here under these numbers.
+-- the caller sends is not what is here under these numbers, or is here under another copy's name.
 CREATE OR REPLACE FUNCTION ship(p_ledger uuid, p_secret bytea, p_after_seq bigint, p_after_chain bytea,
     p_seqs bigint[], p_last_seqs bigint[], p_lines text[], p_sha256s bytea[], p_journal_seq bigint,
     OUT verdict text, OUT mark_seq bigint, OUT mark_chain bytea)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE
-    known ledgers := caller(p_ledger, p_secret);
-    v_at timestamptz := clock_timestamp();
+    known ledgers := (SELECT g FROM ledgers g WHERE g.id = p_ledger);
+    v_family bigint := hashtextextended('bursar_fleet family ' || known.family, 0);
+    v_at timestamptz;
     v_seq bigint := p_after_seq;
     v_chain bytea := p_after_chain;
+    is_empty boolean := known.copy_of IS NOT NULL AND known.mark_seq = known.copied_up_to;
+    chains bytea[] := '{}';
+    v_first integer := 1;
+    shared record;
     said jsonb;
     is_lost boolean;
     billed numeric;
@@ -645,6 +657,16 @@ DECLARE
     v_leases uuid[] := '{}';
     v_amounts numeric[] := '{}';
 BEGIN
+    -- Copies may have compared themselves before any of them shipped. So a copy that has shipped nothing looks again, and no
+    -- other of its family ships meanwhile. A copy that has shipped stays one that has: its row is read without a lock.
+    IF is_empty THEN
+        PERFORM pg_advisory_xact_lock(v_family);
+    ELSIF v_family IS NOT NULL THEN
+        PERFORM pg_advisory_xact_lock_shared(v_family);
+    END IF;
+    known := caller(p_ledger, p_secret);
+    is_empty := known.copy_of IS NOT NULL AND known.mark_seq = known.copied_up_to;
+    v_at := clock_timestamp();
     mark_seq := known.mark_seq;
     mark_chain := known.mark_chain;
     IF p_after_seq > known.mark_seq THEN
@@ -656,6 +678,38 @@ BEGIN
             (SELECT (l.seq, l.chain) FROM line_at(p_ledger, p_after_seq) AS l)) THEN
         verdict := 'fork';
         RETURN;
+    END IF;
+    -- The line behind the caller's last one can be another's where the caller has shipped none, or that one begins there.
+    IF is_empty OR EXISTS (SELECT FROM ledgers g
+        WHERE g.family = known.family AND g.id <> p_ledger AND g.copied_up_to = known.mark_seq) THEN
+        PERFORM must_read_committed();
+        FOR i IN 1 .. coalesce(array_length(p_seqs, 1), 0) LOOP
+            v_chain := next_chain(v_chain, line_sha256(p_lines[i], p_seqs[i], p_last_seqs[i], p_sha256s[i]));
+            chains := chains || v_chain;
+            IF p_last_seqs[i] <= known.mark_seq THEN
+                v_first := i + 1;
+            END IF;
+        END LOOP;
+        v_chain := p_after_chain;
+        IF (SELECT one.seq FROM shared_line(p_ledger, p_last_seqs[v_first:v_first], chains[v_first:v_first]) AS one)
+            IS NOT NULL THEN
+            SELECT * INTO shared FROM shared_line(p_ledger, p_last_seqs[v_first:], chains[v_first:]);
+            -- One that has shipped lines of its own, or whose copy has these, needs another name for those behind them.
+            IF NOT is_empty OR (v_first > 1 AND chains[v_first - 1] <> known.mark_chain)
+                OR p_ledger IN (WITH RECURSIVE names (id) AS (
+                    SELECT shared.ledger UNION SELECT g.copy_of FROM ledgers g JOIN names n ON g.id = n.id
+                ) SELECT n.id FROM names n WHERE n.id IS NOT NULL) THEN
+                verdict := 'fork';
+                RETURN;
+            END IF;
+            -- A copy that has shipped nothing begins behind them.
+            known.mark_seq := shared.seq;
+            known.mark_chain := chains[array_position(p_last_seqs, shared.seq)];
+            UPDATE ledgers l SET copy_of = shared.ledger, copied_up_to = known.mark_seq, mark_seq = known.mark_seq,
+                mark_chain = known.mark_chain WHERE l.id = p_ledger;
+            mark_seq := known.mark_seq;
+            mark_chain := known.mark_chain;
+        END IF;
     END IF;
     PERFORM month_partition(date_trunc('month', v_at AT TIME ZONE 'UTC')::date);
     FOR i IN 1 .. coalesce(array_length(p_seqs, 1), 0) LOOP
@@ -669,8 +723,7 @@ BEGIN
                 USING ERRCODE = 'BF006';
         END IF;
         v_seq := p_last_seqs[i];
-        v_chain := next_chain(v_chain, coalesce(p_sha256s[i], sha256(convert_to(
-            format('%s %s %s', p_lines[i], p_seqs[i], p_last_seqs[i]), 'UTF8'))));
+        v_chain := next_chain(v_chain, line_sha256(p_lines[i], p_seqs[i], p_last_seqs[i], p_sha256s[i]));
         IF v_seq <= known.mark_seq THEN
             IF v_seq = known.mark_seq AND v_chain <> known.mark_chain THEN
                 verdict := 'fork';
@@ -763,7 +816,7 @@ BEGIN
         RAISE EXCEPTION 'a ledger''s secret has 32 bytes' USING ERRCODE = 'BF009';
     END IF;
     IF EXISTS (SELECT FROM ledgers WHERE id = p_new_ledger AND secret_sha256 = sha256(p_new_secret)
-        AND family = known.family AND copied_up_to = p_seq) THEN
+        AND family = known.family AND copied_up_to >= p_seq) THEN
         RETURN;
     END IF;
     IF p_seq <> 0 AND (p_seq, p_chain) IS DISTINCT FROM

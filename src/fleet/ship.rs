@@ -4,6 +4,7 @@
 //! |---|---|
 //! | the same hash there | ship what follows |
 //! | another hash, or a number that the journal does not reach | this is a copy: find the last common line, take another name, ship what follows it |
+//! | the same hash there, and another copy has shipped what follows it | under a name that has shipped nothing yet: the fleet passes over what both have; else the same |
 //! | at a line that was compacted | the same hash over the sums up to there: ship the rest of them; else stop: nothing can be compared, and nothing is guessed |
 //!
 //! Promise: bounded memory, whatever is to be shipped; a visit that ends anywhere is gone on with by the next. The
@@ -264,7 +265,11 @@ impl Shipping {
                     chain = there;
                     self.marks.add(mark_seq, &chain)?;
                 }
-                Taken::All { .. } | Taken::Behind { .. } | Taken::Fork => return Ok(false),
+                Taken::Fork { mark_seq } => {
+                    self.take_another_name(fleet, mark_seq).await?;
+                    return Ok(false);
+                }
+                Taken::All { .. } | Taken::Behind { .. } => return Ok(false),
             }
         }
     }
@@ -301,8 +306,8 @@ impl Shipping {
         tracing::warn!(
             ledger = %self.identity.ledger,
             common_seq,
-            "the fleet has other lines under this ledger's name: this is a copy, or the other is. It takes a name of \
-             its own and ships what follows the last common line"
+            "the fleet has other lines under this ledger's name, or these under another name: this is a copy, or the \
+             other is. It takes a name of its own and ships what follows the last common line"
         );
         self.identity = self.identity.clone().becoming(common_seq)?;
         self.identity.store(&self.directory()?)?;

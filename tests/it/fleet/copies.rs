@@ -1,11 +1,11 @@
 //! Copies of a ledger's directory, and copies of the database: nothing is counted twice, and nothing is lost.
 
 use super::{
-    Shipping, buy, connect, copied, fleet, joined, left_alone, pricing, pricing_always, ship,
-    summed,
+    Fleet, Shipping, buy, connect, copied, fleet, joined, left_alone, pricing, pricing_always,
+    ship, summed,
 };
-use crate::support::Bursar;
 use crate::support::postgres::Postgres;
+use crate::support::{Bursar, Origin};
 
 /// How many ledgers the fleet has, and how many of them are copies.
 fn ledgers(postgres: &Postgres) -> String {
@@ -106,6 +106,66 @@ async fn what_copies_have_in_common_counts_once_though_the_original_never_had_it
     }
     assert_eq!(summed(&postgres), (5, 5));
     assert_eq!(ledgers(&postgres), "3|2");
+}
+
+/// An original, and two copies that have four batches and more in common which nobody has shipped. All three have bought
+/// since, the original has shipped, and each copy has compared itself with the fleet and taken a name before either ships.
+async fn named_at_the_same_moment(database: &Fleet) -> (Origin, [Bursar; 2], [Shipping; 2]) {
+    let origin = pricing_always(1).await;
+    let original = Bursar::before(&origin.url()).await;
+    let mut of_original = joined(database, &original.state_dir(), 1).await;
+    buy(&original, "before").await;
+    ship(database, &mut of_original).await;
+    let copy = Bursar::on(copied(&original.state_dir()), &origin.url()).await;
+    for number in 0..1_100 {
+        buy(&copy, &format!("of the copies, {number}")).await;
+    }
+    let other = Bursar::on(copied(&copy.state_dir()), &origin.url()).await;
+    for (bursar, prompt) in [(&original, "a"), (&copy, "b"), (&other, "c")] {
+        buy(bursar, prompt).await;
+    }
+    ship(database, &mut of_original).await;
+    let mut of_copy = joined(database, &copy.state_dir(), 2).await;
+    let mut of_other = joined(database, &other.state_dir(), 3).await;
+    for shipping in [&mut of_copy, &mut of_other] {
+        shipping.agree(database, 0).await.expect("a name");
+    }
+    (origin, [copy, other], [of_copy, of_other])
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn copies_that_look_at_the_same_moment_count_what_both_have_once_and_keep_their_names() {
+    let postgres = fleet();
+    let database = connect(&postgres).await;
+    let (_origin, _bursars, shippings) = named_at_the_same_moment(&database).await;
+    for mut shipping in shippings {
+        let shipped = ship(&database, &mut shipping).await;
+        assert_eq!(shipped.mark_seq, shipped.journal_seq);
+        assert!(!shipped.forked);
+    }
+    assert_eq!(summed(&postgres), (1_104, 1_104));
+    assert_eq!(ledgers(&postgres), "3|2");
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn copies_that_ship_at_the_same_moment_count_what_both_have_once() {
+    let postgres = fleet();
+    let [database, another] = [connect(&postgres).await, connect(&postgres).await];
+    let (_origin, _bursars, [mut of_copy, mut of_other]) =
+        named_at_the_same_moment(&database).await;
+    // Where one takes another name for what the other was quicker to ship, a visit may end before all is there.
+    for _ in 0..20 {
+        let (one, two) = tokio::join!(of_copy.visit(&database, 0), of_other.visit(&another, 0));
+        for shipped in [one, two].into_iter().flatten() {
+            assert_eq!(shipped.mark_seq, shipped.journal_seq);
+        }
+        if summed(&postgres).0 >= 1_104 {
+            break;
+        }
+    }
+    assert_eq!(summed(&postgres), (1_104, 1_104));
 }
 
 /// The database is restored between the moment at which a copy notes another name and that at which it is confirmed.

@@ -96,13 +96,14 @@ impl History {
 
     async fn step(&mut self) {
         let at = self.chance.below(self.machines.len());
-        match self.chance.below(12) {
+        match self.chance.below(13) {
             0..5 => self.buy(at).await,
             5..7 => self.ship(at).await,
             7 => self.lose_acknowledgement(at).await,
             8 => self.copy(at),
             9 => self.restore_machine(at).await,
             10 => self.restore_database().await,
+            11 => self.look(at).await,
             _ => {
                 self.buy(at).await;
                 self.ship(at).await;
@@ -132,6 +133,18 @@ impl History {
         assert_eq!(shipped.mark_seq, shipped.journal_seq, "all of it");
         if shipped.forked {
             self.saw("a copy that noticed");
+            self.backup = None;
+        }
+    }
+
+    /// It compares itself with the fleet, and takes another name where it is a copy. Others may ship before it does.
+    async fn look(&mut self, at: usize) {
+        let machine = &self.machines[at];
+        let mut shipping = joined(&self.database, &machine.state_dir(), machine.code).await;
+        let named = shipping.identity().ledger;
+        shipping.agree(&self.database, 0).await.expect("a name");
+        if shipping.identity().ledger != named {
+            self.saw("a copy that noticed before it shipped");
             self.backup = None;
         }
     }
@@ -244,6 +257,7 @@ async fn in_histories_by_chance_the_table_the_journals_and_the_books_are_equal()
     let wanted = [
         "a copy",
         "a copy that noticed",
+        "a copy that noticed before it shipped",
         "a copy of a copy",
         "a lost acknowledgement",
         "a restored machine",
