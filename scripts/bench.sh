@@ -51,10 +51,10 @@ add_proxy() {
 # The packaged program: no sandbox, the packages' profile, stripped.
 build_daemon() {
     have strip || { skip "size and start of the packaged program" "strip is missing: install Debian's package binutils"; return; }
-    run cargo build --workspace --locked --profile dist --no-default-features --features fleet --bin bursar
+    dist build --no-default-features --features fleet,jemalloc --bin bursar
     mkdir -p "$TARGET/bench"
     run strip -o "$TARGET/bench/bursar" "$TARGET/dist/bursar"
-    arguments+=(--daemon "$TARGET/bench/bursar")
+    arguments+=(--daemon "$TARGET/bench/bursar" --binary "packaged=$TARGET/bench/bursar")
 }
 
 what=full

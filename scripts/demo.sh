@@ -7,6 +7,7 @@
 
 scripts/setup-native.sh
 [ -x "$TARGET/debug/bursar" ] || say "first build: a few minutes on two cores"
-# A first look at bursar needs neither line numbers nor what a second build would reuse.
-CARGO_PROFILE_DEV_DEBUG=false CARGO_INCREMENTAL=0 cargo build --workspace --locked
+# A first look at bursar needs neither line numbers nor what a second build would reuse, nor the fleet and an allocator for load.
+CARGO_PROFILE_DEV_DEBUG=false CARGO_INCREMENTAL=0 cargo build --workspace --locked \
+    --no-default-features --features sandbox --config profile.dev.package.sled.opt-level=0
 exec "$TARGET/debug/bursar" demo "$@"

@@ -107,3 +107,10 @@ debian_tree() {
     quiet debootstrap debootstrap --variant=minbase ${2:+--include="$2"} "$1" "$CACHE/$1" || return 1
     made "$CACHE/$1" "$2"
 }
+
+# dist CARGO-COMMAND ARGUMENT…: a build as the packages have it, profile `dist`, bursar's own code for size. A threshold for
+# inlining that is stated holds for such code, too; without it the program would be slow (docs/benchmarks.md).
+dist() {
+    run env RUSTFLAGS="${RUSTFLAGS:-} -Cllvm-args=-inline-threshold=120" cargo "$@" --workspace --locked \
+        --profile dist --config 'profile.dist.package.bursar.opt-level="s"'
+}

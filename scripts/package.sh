@@ -36,7 +36,7 @@ setup() {
 build() {
     local name=$1 program=$TARGET/$HOST/dist/bursar newest
     shift
-    run cargo zigbuild --workspace --locked --profile dist --target "$HOST.$GLIBC" --bin bursar "$@"
+    dist zigbuild --target "$HOST.$GLIBC" --bin bursar "$@"
     newest=$(objdump -T "$program" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
     say "$name asks for $newest at most"
     [ "$(printf '%s\nGLIBC_%s\n' "$newest" "$GLIBC" | sort -V | tail -n 1)" = "GLIBC_$GLIBC" ] ||
@@ -49,7 +49,7 @@ stage() {
     rm -rf "$STAGE" && mkdir -p "$STAGE" "$OUT"
     have objdump || apt_install binutils || die "objdump is missing: install binutils"
     build bursar-with-sandbox
-    build bursar --no-default-features --features fleet
+    build bursar --no-default-features --features fleet,jemalloc
     # Each page is in one package: those of the sandbox's commands beside the sandbox. A shell completes from one file,
     # so the daemon's package has the options of those commands, too.
     "$STAGE/bursar-with-sandbox" man --output "$STAGE/man"
