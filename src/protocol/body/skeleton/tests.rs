@@ -153,3 +153,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_control_byte_is_seen_wherever_it_stands() {
+    for byte in u8::MIN..=u8::MAX {
+        for around in [b' ', 0x7f, 0x80, u8::MAX] {
+            for length in 1..20 {
+                for at in 0..length {
+                    let mut text = vec![around; length];
+                    text[at] = byte;
+                    assert_eq!(
+                        has_control(&text),
+                        byte < b' ',
+                        "{byte} at {at} of {text:?}"
+                    );
+                }
+            }
+        }
+    }
+}
