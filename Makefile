@@ -51,7 +51,6 @@ test-all: ## test, with the slow tests, the real client programs, the page in Ch
 	@scripts/setup-native.sh
 	@scripts/deny.sh
 	cargo check --workspace --locked --no-default-features
-	cargo check --workspace --locked --no-default-features --features sandbox
 	cargo build --workspace --locked --release
 	$(TARGET)/release/bursar demo --once
 	$(TARGET)/release/bursar demo --compare --once

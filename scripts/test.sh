@@ -50,6 +50,8 @@ fi
 
 step format cargo fmt --all --check || true
 step clippy cargo clippy --workspace --all-targets --locked -- -D warnings || true
+# What `make demo` builds.
+step demo-features cargo check --workspace --locked --no-default-features --features sandbox || true
 # This also builds target/debug/bursar, with the features the tests use: no second build for the SDKs.
 step build cargo test --workspace --locked --no-run || finish
 

@@ -322,10 +322,10 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = bursar_fleet, pg_temp AS 
     SELECT sha256(before || line_sha256)
 $$;
 
--- The hash of a line; of a range that the journal does not have, of why and of its numbers.
-CREATE OR REPLACE FUNCTION line_sha256(p_line text, p_seq bigint, p_last_seq bigint, p_sha256 bytea) RETURNS bytea
+-- What stands for the hash of a line, of a range that the journal does not have.
+CREATE OR REPLACE FUNCTION range_sha256(p_why text, p_seq bigint, p_last_seq bigint) RETURNS bytea
 LANGUAGE sql IMMUTABLE SET search_path = bursar_fleet, pg_temp AS $$
-    SELECT coalesce(p_sha256, sha256(convert_to(format('%s %s %s', p_line, p_seq, p_last_seq), 'UTF8')))
+    SELECT sha256(convert_to(format('%s %s %s', p_why, p_seq, p_last_seq), 'UTF8'))
 $$;
 
 -- The caller's row, locked. Unknown ledgers and wrong secrets are one error: a stranger learns nothing.
@@ -684,7 +684,8 @@ BEGIN
         WHERE g.family = known.family AND g.id <> p_ledger AND g.copied_up_to = known.mark_seq) THEN
         PERFORM must_read_committed();
         FOR i IN 1 .. coalesce(array_length(p_seqs, 1), 0) LOOP
-            v_chain := next_chain(v_chain, line_sha256(p_lines[i], p_seqs[i], p_last_seqs[i], p_sha256s[i]));
+            v_chain := next_chain(v_chain, coalesce(p_sha256s[i],
+                range_sha256(p_lines[i], p_seqs[i], p_last_seqs[i])));
             chains := chains || v_chain;
             IF p_last_seqs[i] <= known.mark_seq THEN
                 v_first := i + 1;
@@ -723,7 +724,7 @@ BEGIN
                 USING ERRCODE = 'BF006';
         END IF;
         v_seq := p_last_seqs[i];
-        v_chain := next_chain(v_chain, line_sha256(p_lines[i], p_seqs[i], p_last_seqs[i], p_sha256s[i]));
+        v_chain := next_chain(v_chain, coalesce(p_sha256s[i], range_sha256(p_lines[i], p_seqs[i], p_last_seqs[i])));
         IF v_seq <= known.mark_seq THEN
             IF v_seq = known.mark_seq AND v_chain <> known.mark_chain THEN
                 verdict := 'fork';
