@@ -42,6 +42,8 @@ pub enum Origin {
 pub enum Stranger {
     NoToken,
     WrongToken(TokenForm),
+    /// It shows two tokens that differ, or one header twice: it is neither of the two, nor whoever may spend without one.
+    TwoTokens,
     /// It shows the token of a run that is expected in a moment.
     Awaited,
 }

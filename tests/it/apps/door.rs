@@ -257,57 +257,135 @@ async fn without_apps_any_key_is_the_default_app_and_the_first_app_closes_the_do
     assert_eq!(ask(&bursar, &token, &chat("c")).await.status, 200);
 }
 
+/// What the headers of a request show.
+#[derive(Clone, Copy, Debug)]
+enum Shown {
+    /// The token of the app nightly.
+    Token,
+    Nothing,
+    /// One credential that is no token of bursar's.
+    Foreign,
+    /// Two that differ, or one header twice.
+    Two,
+}
+
+/// Also where callers without a token may spend: who shows two credentials would spend as somebody that it is not.
 #[tokio::test]
-async fn a_token_may_be_where_anthropics_clients_put_it_and_two_that_differ_are_no_apps() {
-    let origin = Origin::always(Step::Answer(billed(7))).await;
-    let bursar = Bursar::before(&origin.url()).await;
-    let (token, other) = (add(&bursar, "nightly"), add(&bursar, "daily"));
-    let shown = bearer(&token);
-    type Headers<'a> = &'a [(&'a str, &'a str)];
-    let rows: [(Headers<'_>, Option<&str>); 10] = [
-        (&[("x-api-key", &token)], None),
-        (&[("authorization", &shown), ("x-api-key", &token)], None),
-        (&[("x-api-key", "")], Some("token_missing")),
-        (
-            &[("x-api-key", &other), ("authorization", &shown)],
-            Some("token_refused"),
-        ),
-        (
-            &[("x-api-key", "placeholder"), ("authorization", &shown)],
-            Some("token_refused"),
-        ),
-        (
-            &[("x-api-key", &token), ("x-api-key", &token)],
-            Some("token_refused"),
-        ),
-        (&[("x-api-key", KEY)], Some("token_refused")),
-        (
-            &[("authorization", ""), ("authorization", &shown)],
-            Some("token_refused"),
-        ),
-        (
-            &[("x-api-key", ""), ("x-api-key", &token)],
-            Some("token_refused"),
-        ),
-        (
-            &[("authorization", "Basic YTpi"), ("x-api-key", &token)],
-            None,
-        ),
+async fn a_token_may_be_where_anthropics_clients_put_it_and_two_are_nobodys_whoever_may_spend() {
+    let own = rustix::process::geteuid().as_raw();
+    let mapped = format!("[[app]]\nname = \"mine\"\nuids = [{own}]\n");
+    // Lines of the configuration, and the app of whoever shows no token of bursar's.
+    let settings = [
+        ("", None),
+        ("[listen]\nanonymous = true\n", Some("default")),
+        (mapped.as_str(), Some("mine")),
     ];
-    for (headers, code) in rows {
-        let mut wire = bursar.connect().await;
-        wire.send(request("POST", CHAT, headers, &chat("hi"))).await;
-        let answer = wire.answer().await;
-        assert_eq!(answer.code(), code, "{headers:?}: {}", answer.text());
-        let app = (code.is_none()).then(|| bursar.entry_of(&answer).app.to_string());
-        assert_eq!(
-            app.as_deref(),
-            code.is_none().then_some("nightly"),
-            "{headers:?}"
-        );
-    }
-    for received in origin.received() {
-        assert!(received.header("x-api-key").is_none(), "{}", received.head);
-        assert!(!received.head.contains(&token), "{}", received.head);
+    for (lines, stranger) in settings {
+        let origin = Origin::always(Step::Answer(billed(7))).await;
+        let bursar = Bursar::with(&origin.url(), lines).await;
+        let (token, other) = (add(&bursar, "nightly"), add(&bursar, "daily"));
+        let removed = bearer(&add(&bursar, "removed"));
+        bursar.apps.remove("removed").expect("it is there");
+        let shown = bearer(&token);
+        type Headers<'a> = &'a [(&'a str, &'a str)];
+        let rows: [(Headers<'_>, Shown); 19] = [
+            (&[("x-api-key", &token)], Shown::Token),
+            (
+                &[("authorization", &shown), ("x-api-key", &token)],
+                Shown::Token,
+            ),
+            (
+                &[("authorization", "Basic YTpi"), ("x-api-key", &token)],
+                Shown::Token,
+            ),
+            (&[], Shown::Nothing),
+            (&[("x-api-key", "")], Shown::Nothing),
+            (&[("x-api-key", KEY)], Shown::Foreign),
+            (&[("authorization", "Bearer sk-unused")], Shown::Foreign),
+            (
+                &[
+                    ("authorization", "Bearer sk-unused"),
+                    ("x-api-key", "sk-unused"),
+                ],
+                Shown::Foreign,
+            ),
+            (
+                &[("x-api-key", &other), ("authorization", &shown)],
+                Shown::Two,
+            ),
+            (
+                &[("x-api-key", "placeholder"), ("authorization", &shown)],
+                Shown::Two,
+            ),
+            (
+                &[
+                    ("x-api-key", "placeholder"),
+                    ("authorization", "Bearer sk-unused"),
+                ],
+                Shown::Two,
+            ),
+            (
+                &[("x-api-key", "placeholder"), ("authorization", &removed)],
+                Shown::Two,
+            ),
+            (
+                &[("x-api-key", &token), ("authorization", &removed)],
+                Shown::Two,
+            ),
+            (&[("x-api-key", &token), ("x-api-key", &token)], Shown::Two),
+            (&[("x-api-key", ""), ("x-api-key", &token)], Shown::Two),
+            (
+                &[("authorization", ""), ("authorization", &shown)],
+                Shown::Two,
+            ),
+            (
+                &[("authorization", &shown), ("authorization", &removed)],
+                Shown::Two,
+            ),
+            (
+                &[("authorization", "Bearer a"), ("authorization", "Bearer b")],
+                Shown::Two,
+            ),
+            (
+                &[
+                    ("authorization", "Basic YTpi"),
+                    ("authorization", "Basic YTpi"),
+                ],
+                Shown::Two,
+            ),
+        ];
+        let mut served = 0;
+        for (headers, what) in rows {
+            let wanted = match what {
+                Shown::Token => Ok("nightly"),
+                Shown::Nothing => stranger.ok_or("token_missing"),
+                Shown::Foreign => stranger.ok_or("token_refused"),
+                Shown::Two => Err("token_refused"),
+            };
+            let mut wire = match stranger {
+                Some("mine") => Wire::unix(&bursar.socket).await,
+                _ => bursar.connect().await,
+            };
+            wire.send(request("POST", CHAT, headers, &chat("hi"))).await;
+            let answer = wire.answer().await;
+            let text = answer.text();
+            match wanted {
+                Ok(app) => {
+                    served += 1;
+                    assert_eq!(answer.status, 200, "{lines:?} {headers:?}: {text}");
+                    let found = bursar.entry_of(&answer).app;
+                    assert_eq!(&*found, app, "{lines:?} {headers:?}");
+                }
+                Err(code) => {
+                    let found = (answer.status, answer.code());
+                    assert_eq!(found, (401, Some(code)), "{lines:?} {headers:?}: {text}");
+                }
+            }
+        }
+        assert_eq!(origin.received().len(), served, "{lines:?}");
+        for received in origin.received() {
+            assert!(received.header("x-api-key").is_none(), "{}", received.head);
+            assert!(!received.head.contains(&token), "{}", received.head);
+        }
     }
 }

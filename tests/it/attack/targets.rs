@@ -8,6 +8,7 @@ const TARGET: &[&str] = &["path_refused", "head_malformed"];
 /// A target of the table that is not in it.
 const UNKNOWN: &[&str] = &["route_unknown", "base_path_missing"];
 const METHOD: &[&str] = &["method_refused"];
+const TOKEN: &[&str] = &["token_refused"];
 const LINE: &[&str] = &[
     "head_malformed",
     "path_refused",
@@ -131,14 +132,22 @@ fn overrides() -> Vec<Case> {
             "the app's own key",
             "Authorization: Bearer sk-of-the-app\r\n",
         ),
-        (
-            "two keys of the app",
-            "Authorization: Bearer a\r\nauthorization: Bearer b\r\n",
-        ),
         ("an empty key of the app", "Authorization:\r\n"),
     ] {
         let sent = Sent::chat(chat(name)).with("authorization", &ours);
         cases.push(Case::relayed(9, name, post(name, lines), sent));
+    }
+    for (name, lines) in [
+        (
+            "two keys of the app",
+            "Authorization: Bearer a\r\nauthorization: Bearer b\r\n",
+        ),
+        (
+            "two keys of the app in two places",
+            "Authorization: Bearer a\r\nX-Api-Key: b\r\n",
+        ),
+    ] {
+        cases.push(Case::refused(9, name, post(name, lines), TOKEN));
     }
     cases
 }

@@ -18,15 +18,11 @@ fn all(received: &Received, name: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn the_organizations_key_replaces_whatever_the_app_sent() {
-    let rows: [(&str, Vec<(&str, &str)>); 6] = [
+    let rows: [(&str, Vec<(&str, &str)>); 5] = [
         ("none", vec![]),
         ("an SDK's", vec![("Authorization", "Bearer sk-anything")]),
         ("basic", vec![("Authorization", "Basic dXNlcjpwYXNz")]),
         ("empty", vec![("Authorization", "")]),
-        (
-            "twice",
-            vec![("Authorization", "Bearer a"), ("authorization", "Bearer b")],
-        ),
         (
             "with an underscore",
             vec![("author_ization", "x"), ("Proxy-Authorization", "Bearer c")],
@@ -44,13 +40,7 @@ async fn the_organizations_key_replaces_whatever_the_app_sent() {
             [format!("Bearer {KEY}")],
             "{name}"
         );
-        for other in [
-            "sk-anything",
-            "dXNlcjpwYXNz",
-            "Bearer a",
-            "Bearer c",
-            "author_ization",
-        ] {
+        for other in ["sk-anything", "dXNlcjpwYXNz", "Bearer c", "author_ization"] {
             assert!(!received.head.contains(other), "{name}: {other} is gone");
         }
         let text = format!("{answer:?}");

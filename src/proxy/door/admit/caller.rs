@@ -3,7 +3,7 @@
 //!
 //! Promise: asked behind Host and Origin and before anything else, so that a stranger learns nothing
 //! of routes, apps or bodies; the text of a refusal is the same for every stranger, and only the log
-//! distinguishes a slip from a token that no app has.
+//! distinguishes a slip from a token that no app has; who shows two tokens is nobody, whoever else may spend.
 
 use std::time::Duration;
 
@@ -18,9 +18,6 @@ const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 const SCHEME: &str = "bearer";
 
-/// A text that is no token.
-const NOBODYS: &[u8] = b"";
-
 /// Whose a request is, at the monotonic time `now`.
 pub fn of(
     apps: &Apps,
@@ -28,36 +25,41 @@ pub fn of(
     user: Option<u32>,
     now: Duration,
 ) -> Result<Caller, Refusal> {
-    let only = |name: &HeaderName| {
-        let mut values = headers.get_all(name).iter();
-        match (values.next(), values.next()) {
-            (Some(value), None) => {
-                let value = value.as_bytes().trim_ascii();
-                Some(value).filter(|value| !value.is_empty())
-            }
-            (None, _) => None,
-            // Two of them are no app's. Neither goes upstream.
-            (Some(_), Some(_)) => Some(NOBODYS),
+    let caller = token(headers).and_then(|token| apps.caller(token, user, now));
+    caller.map_err(|stranger| match stranger {
+        Stranger::NoToken => Code::TokenMissing.into(),
+        Stranger::Awaited => Code::RunAwaited.into(),
+        Stranger::TwoTokens => refused("two", user),
+        Stranger::WrongToken(form) => refused(form.as_str(), user),
+    })
+}
+
+/// The one token that the headers show, wherever they do. Neither of two goes upstream.
+fn token(headers: &HeaderMap) -> Result<Option<&[u8]>, Stranger> {
+    let shown = only(headers, &AUTHORIZATION)?.and_then(bearer);
+    let key = only(headers, &X_API_KEY)?;
+    match (shown, key) {
+        (Some(shown), Some(key)) if shown != key => Err(Stranger::TwoTokens),
+        (shown, key) => Ok(shown.or(key)),
+    }
+}
+
+/// The value of a header that stands once, unless it is empty.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a [u8]>, Stranger> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (_, Some(_)) => Err(Stranger::TwoTokens),
+        (value, None) => {
+            let value = value.map(|value| value.as_bytes().trim_ascii());
+            Ok(value.filter(|value| !value.is_empty()))
         }
-    };
-    let shown = only(&AUTHORIZATION).and_then(|value| match value {
-        NOBODYS => Some(NOBODYS),
-        value => bearer(value),
-    });
-    let key = only(&X_API_KEY);
-    let token = match (shown, key) {
-        (Some(shown), Some(key)) if shown != key => Some(NOBODYS),
-        (shown, key) => shown.or(key),
-    };
-    apps.caller(token, user, now)
-        .map_err(|stranger| match stranger {
-            Stranger::NoToken => Code::TokenMissing.into(),
-            Stranger::Awaited => Code::RunAwaited.into(),
-            Stranger::WrongToken(form) => {
-                tracing::info!(token = form.as_str(), user, "a token was refused");
-                Code::TokenRefused.into()
-            }
-        })
+    }
+}
+
+/// The log alone has what was wrong.
+fn refused(token: &str, user: Option<u32>) -> Refusal {
+    tracing::info!(token, user, "a token was refused");
+    Code::TokenRefused.into()
 }
 
 /// The token of `Bearer TOKEN`; another scheme, or none, shows no token.
