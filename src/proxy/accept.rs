@@ -286,6 +286,6 @@ async fn turn_away(gateway: &Gateway, peer: Peer) {
 async fn refuse_unread(gateway: &Gateway, downstream: Downstream, refusal: Refusal) {
     let entry = gateway.ledger.new_entry_id();
     report(gateway, &downstream, &Report::of_refusal(&refusal, entry));
-    let (downstream, _) = own::send_refusal(downstream, &refusal, entry).await;
+    let (downstream, _) = own::send_refusal(downstream, &refusal, entry, None).await;
     buffer::drain_raw(downstream).await;
 }

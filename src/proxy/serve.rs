@@ -22,7 +22,7 @@ use super::client_watch::ClientWatch;
 use super::dispatch::Dispatch;
 use super::dispatch::place::UpstreamPlace;
 use super::dispatch::sending::Sending;
-use super::door::admit::{Inbound, LocalAnswer};
+use super::door::admit::{self, AllowedOrigin, Inbound, LocalAnswer};
 use super::door::buffer::{self, RequestBody};
 use super::door::spoken;
 use super::downstream::Downstream;
@@ -49,6 +49,14 @@ use crate::protocol::Dialect;
 use crate::protocol::routes::{AnswerKind, Costs};
 use crate::protocol::trace::TraceId;
 
+/// A request that is refused before its body was read whole.
+struct TurnedDown<'a> {
+    refusal: &'a Refusal,
+    report: Report<'a>,
+    /// Whose page may read why.
+    origin: Option<&'a AllowedOrigin>,
+}
+
 /// One request, from its head to its last byte. Whether its connection can be kept.
 pub(super) async fn serve_request(
     gateway: &Arc<Gateway>,
@@ -70,8 +78,13 @@ pub(super) async fn serve_request(
         }
         Err(refusal) => {
             downstream.speaks(spoken::of_refused(&settings, downstream.head()));
-            let refused = Report::of_refusal(&refusal, entry_id);
-            return turn_down(gateway, downstream, place, refused, &refusal, arrived).await;
+            let origin = admit::refusal_reader(downstream.head(), &settings.config.listen);
+            let turned = TurnedDown {
+                refusal: &refusal,
+                report: Report::of_refusal(&refusal, entry_id),
+                origin: origin.as_ref(),
+            };
+            return turn_down(gateway, downstream, place, turned, arrived).await;
         }
     };
     let room = buffer::Intake {
@@ -85,11 +98,15 @@ pub(super) async fn serve_request(
     let body = match buffer::read_body(room, &mut downstream, &admitted, place).await {
         Ok(body) => body,
         Err(refusal) => {
-            let refused = Report {
-                admitted: Some(&admitted),
-                ..Report::of_refusal(&refusal, entry_id)
+            let turned = TurnedDown {
+                refusal: &refusal,
+                report: Report {
+                    admitted: Some(&admitted),
+                    ..Report::of_refusal(&refusal, entry_id)
+                },
+                origin: admitted.origin.as_ref(),
             };
-            return turn_down(gateway, downstream, place, refused, &refusal, arrived).await;
+            return turn_down(gateway, downstream, place, turned, arrived).await;
         }
     };
     // Until here nothing was done, and the connection may have given way.
@@ -369,8 +386,16 @@ async fn follow(
         request.gateway.metrics.repeats_avoided(price, 1);
     }
     let answer = request.admitted.route.answer;
-    let followed =
-        relay::follow::follow(request.gateway, downstream, &mut follower, answer, given).await;
+    let origin = request.admitted.origin.as_ref();
+    let followed = relay::follow::follow(
+        request.gateway,
+        downstream,
+        &mut follower,
+        answer,
+        given,
+        origin,
+    )
+    .await;
     if followed.end.is_delivered && downstream.is_cut() {
         leader.cuts_short();
     }
@@ -438,17 +463,22 @@ async fn turn_down(
     gateway: &Arc<Gateway>,
     downstream: Downstream,
     place: &Place,
-    mut refused: Report<'_>,
-    refusal: &Refusal,
+    turned: TurnedDown<'_>,
     arrived: Duration,
 ) -> bool {
+    let TurnedDown {
+        refusal,
+        report: mut refused,
+        origin,
+    } = turned;
     refused.measured.total = gateway.clock.monotonic().saturating_sub(arrived);
     report(gateway, &downstream, &refused);
     let framing_is_clear = !matches!(
         refusal.code,
         Code::LengthRefused | Code::HeadMalformed | Code::BodyBroken | Code::BodyTooSlow
     );
-    let (mut downstream, written) = own::send_refusal(downstream, refusal, refused.entry).await;
+    let (mut downstream, written) =
+        own::send_refusal(downstream, refusal, refused.entry, origin).await;
     place.rests(Rest::Leaving, Duration::ZERO);
     let discard = async {
         if written && framing_is_clear {

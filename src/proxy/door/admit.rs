@@ -25,7 +25,7 @@ use http::{HeaderMap, HeaderValue, Method, Version};
 pub use self::body::{BODY_BYTES_MAX, form_type};
 use self::head::{Framing, RequestLine};
 use self::single::single_value;
-pub use self::web::{AllowedOrigin, LocalAnswer};
+pub use self::web::{AllowedOrigin, LocalAnswer, refusal_reader};
 use crate::apps::{Apps, Caller};
 use crate::config::ModelList;
 use crate::ledger::marks::{Marks, Session};

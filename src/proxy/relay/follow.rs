@@ -13,6 +13,7 @@ use super::given::Given;
 use super::own;
 use crate::ledger::entry::EntryId;
 use crate::protocol::routes::AnswerKind;
+use crate::proxy::door::admit::AllowedOrigin;
 use crate::proxy::downstream::Downstream;
 use crate::proxy::gateway::Gateway;
 use crate::proxy::purchase::following::{FollowAction, FollowEvent, FollowedEnd, Following};
@@ -32,13 +33,14 @@ pub struct Followed {
     pub keep: bool,
 }
 
-/// Writes what the leader records, as it records it.
+/// Writes what the leader records, as it records it; `origin`: whose page may read it.
 pub async fn follow(
     gateway: &Gateway,
     downstream: &mut Downstream,
     follower: &mut Follower,
     answer: AnswerKind,
     given: &Given,
+    origin: Option<&AllowedOrigin>,
 ) -> Followed {
     let entry = follower.purchase().entry;
     // Among named events there is none of ours, and what breaks a translated stream is recorded with it.
@@ -67,7 +69,8 @@ pub async fn follow(
                     true => Given::event_head(&head),
                     false => ResponseHeader::clone(&head),
                 };
-                if mark(&mut head, entry).is_err() || downstream.write_head(&head).is_err() {
+                if mark(&mut head, entry, origin).is_err() || downstream.write_head(&head).is_err()
+                {
                     FollowEvent::Lost
                 } else {
                     FollowEvent::Did
@@ -96,7 +99,7 @@ pub async fn follow(
             }
             FollowAction::Refuse(refusal) => {
                 status = refusal.status().as_u16();
-                break own::give_refusal(downstream, &refusal, entry, Some(entry)).await;
+                break own::give_refusal(downstream, &refusal, entry, Some(entry), origin).await;
             }
             FollowAction::Break(event) => {
                 break_off(downstream, event).await;
@@ -128,6 +131,10 @@ async fn break_off(downstream: &mut Downstream, event: Option<Bytes>) {
 }
 
 /// The answer belongs to the entry of the request that was joined.
-fn mark(head: &mut ResponseHeader, entry: EntryId) -> Result<(), heads::HeadError> {
-    own::mark(head, entry, Some(entry), None)
+fn mark(
+    head: &mut ResponseHeader,
+    entry: EntryId,
+    origin: Option<&AllowedOrigin>,
+) -> Result<(), heads::HeadError> {
+    own::mark(head, entry, Some(entry), origin)
 }

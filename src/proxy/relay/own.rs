@@ -88,14 +88,16 @@ pub fn mark(
     Ok(())
 }
 
-/// Writes a refusal and says that the connection ends with it; true when the whole of it went out.
+/// Writes a refusal and says that the connection ends with it; true when the whole of it went out. `origin`: whose page
+/// may read it.
 pub async fn send_refusal(
     mut downstream: Downstream,
     refusal: &Refusal,
     entry: EntryId,
+    origin: Option<&AllowedOrigin>,
 ) -> (Downstream, bool) {
     downstream.ends_connection();
-    let written = give_refusal(&mut downstream, refusal, entry, None).await;
+    let written = give_refusal(&mut downstream, refusal, entry, None, origin).await;
     (downstream, written)
 }
 
@@ -106,12 +108,13 @@ pub async fn give_refusal(
     refusal: &Refusal,
     entry: EntryId,
     adopted: Option<EntryId>,
+    origin: Option<&AllowedOrigin>,
 ) -> bool {
     if refusal.code.ends_connection() {
         downstream.ends_connection();
     }
     let answer = refusal_answer(refusal, downstream.dialect()).and_then(|(mut head, body)| {
-        mark(&mut head, entry, adopted, None)?;
+        mark(&mut head, entry, adopted, origin)?;
         Ok((head, body))
     });
     match answer {

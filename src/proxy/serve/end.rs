@@ -112,7 +112,9 @@ async fn give(
 ) -> bool {
     match ended {
         Ended::Refused(refusal) => {
-            let keep = own::give_refusal(downstream, &refusal, request.entry_id, None).await;
+            let origin = request.admitted.origin.as_ref();
+            let keep =
+                own::give_refusal(downstream, &refusal, request.entry_id, None, origin).await;
             let refused = Report {
                 admitted: Some(request.admitted),
                 model: request.model.as_deref(),

@@ -1,8 +1,8 @@
 //! What a web page can make a browser send to localhost.
 
 use super::{Door, assert_no_cors, get, post};
-use crate::support::chat;
 use crate::support::wire::request;
+use crate::support::{Answer, chat};
 
 #[tokio::test]
 async fn hosts_are_names_of_this_machine_with_any_port() {
@@ -432,4 +432,99 @@ async fn a_listed_app_origin_passes_with_the_headers_of_an_sdk_in_a_browser() {
         assert_eq!(answer.code(), Some("origin_refused"), "{origin}");
         assert_no_cors(&answer, origin);
     }
+}
+
+/// A page of this origin has read an answer, and what bursar says about it.
+fn assert_reads(answer: &Answer, origin: &str, what: &str) {
+    assert_eq!(
+        answer.header("access-control-allow-origin"),
+        Some(origin),
+        "{what}"
+    );
+    assert_eq!(
+        answer.header("access-control-expose-headers"),
+        Some("*"),
+        "{what}"
+    );
+    assert_eq!(answer.header("vary"), Some("Origin"), "{what}");
+    assert_eq!(answer.header("x-should-retry"), Some("false"), "{what}");
+}
+
+/// Else a plug-in whose cap is reached, or whose base URL is wrong, can only say that the network failed.
+#[tokio::test]
+async fn a_listed_origin_reads_why_its_request_is_refused_and_no_other_does() {
+    let lines = "[listen]\nallowed_origins = ['app://obsidian.md']\n[caps]\nmonth_micro_usd = 0\n";
+    let door = Door::with(lines).await;
+    let listed = "app://obsidian.md";
+    let body = chat("x");
+    type Headers<'a> = &'a [(&'a str, &'a str)];
+    let rows: [(&str, Headers<'_>, &str, u16, &str); 6] = [
+        ("/v1/chat/completions", &[], &body, 402, "cap_reached"),
+        (
+            "/v1/responses",
+            &[],
+            r#"{"model":"auto","input":"x","background":true}"#,
+            400,
+            "untranslatable",
+        ),
+        (
+            "/agent/v1/messages",
+            &[],
+            r#"{"model":"auto","max_tokens":9}"#,
+            400,
+            "untranslatable",
+        ),
+        ("/v1/nothing", &[], "{}", 404, "route_unknown"),
+        (
+            "/v1/chat/completions",
+            &[("x-api-key", "a"), ("authorization", "Bearer b")],
+            &body,
+            401,
+            "token_refused",
+        ),
+        (
+            "/v1/chat/completions",
+            &[("Content-Type", "text/plain")],
+            &body,
+            415,
+            "content_type_refused",
+        ),
+    ];
+    for (path, headers, body, status, code) in rows {
+        for (origin, status, code) in [
+            (Some(listed), status, code),
+            (Some("app://other.md"), 403, "origin_refused"),
+            // A program's refusal is not for pages.
+            (None, status, code),
+        ] {
+            let what = format!("{path} {code} {origin:?}");
+            let mut headers = headers.to_vec();
+            headers.extend(origin.map(|origin| ("Origin", origin)));
+            let answer = door.ask(request("POST", path, &headers, body)).await;
+            assert_eq!(
+                (answer.status, answer.code()),
+                (status, Some(code)),
+                "{what}: {}",
+                answer.text()
+            );
+            match origin {
+                Some(origin) if origin == listed => assert_reads(&answer, listed, &what),
+                _ => assert_no_cors(&answer, &what),
+            }
+        }
+    }
+    // What is refused while its body is read.
+    let broken = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nOrigin: {listed}\r\n\
+         Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
+    );
+    let answer = door.ask(broken).await;
+    assert_eq!(answer.code(), Some("body_broken"), "{}", answer.text());
+    assert_reads(&answer, listed, "a broken body");
+    // Under another name for this machine a page reads nothing, wherever it is from.
+    let rebound = [("Host", "evil.example"), ("Origin", listed)];
+    let answer = door.ask(post(&rebound)).await;
+    assert_eq!(answer.code(), Some("host_refused"), "{}", answer.text());
+    assert_no_cors(&answer, "another host");
+    door.assert_untouched("refusals");
 }

@@ -42,6 +42,29 @@ async fn a_retry_joins_the_request_that_is_still_running() {
     assert_ne!(key(&origin, 0), key(&origin, 1));
 }
 
+/// Its browser would keep the answer from it: the request that it joins was a program's.
+#[tokio::test]
+async fn a_listed_page_that_joins_a_programs_request_reads_the_answer() {
+    let origin = Origin::start([on_cue(billed(7))]).await;
+    let lines = "[listen]\nallowed_origins = ['app://obsidian.md']\n";
+    let bursar = Bursar::with(&origin.url(), lines).await;
+    drop(send(&bursar, &origin, &chat("hi"), &[]).await);
+    left(&bursar, 1).await;
+    let mut page = bursar.connect().await;
+    let headers = [("Origin", "app://obsidian.md")];
+    page.send(request("POST", CHAT, &headers, &chat("hi")))
+        .await;
+    joined(&bursar, 1).await;
+    origin.go();
+
+    let answer = page.answer().await;
+
+    assert_eq!(billed_of(&answer), Some("7"), "{}", answer.text());
+    let allowed = answer.header("access-control-allow-origin");
+    assert_eq!(allowed, Some("app://obsidian.md"));
+    assert_eq!(answer.header("access-control-expose-headers"), Some("*"));
+}
+
 #[tokio::test]
 async fn a_retry_within_a_minute_takes_the_kept_answer_once() {
     let rows = [

@@ -3,8 +3,9 @@
 //! sends on purpose.
 
 use http::header::{ACCESS_CONTROL_REQUEST_METHOD, HOST, ORIGIN};
-use http::{HeaderMap, HeaderValue, Version};
+use http::{HeaderMap, HeaderValue, Method, Version};
 
+use crate::config::Listen;
 use crate::protocol::browser::{is_host, is_known_host, is_made_by_a_page};
 use crate::proxy::downstream::app_head::AppHead;
 use crate::proxy::refuse::{Code, Refusal};
@@ -73,6 +74,16 @@ pub fn check_origin(
         return Err(Code::SiteRefused.into());
     }
     Ok(None)
+}
+
+/// The listed origin whose page may read why its request is refused, whatever for. No page reads the refusal of a
+/// preflight, or of a request under another Host.
+pub fn refusal_reader(header: &AppHead, listen: &Listen) -> Option<AllowedOrigin> {
+    if header.method == Method::OPTIONS {
+        return None;
+    }
+    check_host(header, &listen.allowed_hosts).ok()?;
+    check_origin(&header.headers, &listen.allowed_origins).ok()?
 }
 
 /// OPTIONS: a preflight of a listed origin is answered, everything else is refused without any
