@@ -38,7 +38,7 @@ use crate::ledger::query::{
     Filter, FoundBy, Listing, Spend, compacted_until_ms, find, list, window,
 };
 use crate::ledger::reconcile::compare;
-use crate::protocol::routes::{Lookup, RouteTable};
+use crate::protocol::routes::{Lookup, RouteTable, anthropics};
 use crate::protocol::{Dialect, translate};
 use crate::telemetry::exposition;
 use crate::telemetry::metrics::{ComparisonResult, Difference};
@@ -157,7 +157,7 @@ fn elsewhere(admin: &Admin, path: &str) -> Answer {
         "detail": detail,
         "error": { "message": detail, "type": "bursar_error", "param": null, "code": "admin_address" },
     });
-    if path.split('/').any(|part| part == "messages")
+    if anthropics::is_path(path)
         && let Some(error) = translate::error(
             Dialect::Messages,
             StatusCode::NOT_FOUND.as_u16(),

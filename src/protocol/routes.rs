@@ -4,6 +4,7 @@
 //! Promise: a path is matched on its raw bytes as they will be forwarded; what is not in the table
 //! is not relayed.
 
+pub mod anthropics;
 mod model_id;
 
 use std::fmt;

@@ -214,6 +214,7 @@ async fn the_admin_port_as_base_url_is_answered_with_the_address_of_apps() {
         ("/v1/audio/speech", false),
         ("/v1/messages", true),
         ("/agent/v1/messages", true),
+        ("/v1/threads/thread_1/messages", false),
     ] {
         let wire = Wire::tcp(daemon.admin).await;
         let answer = wire.post(path, &chat("x")).await;

@@ -4,7 +4,7 @@
 
 use http::{HeaderMap, HeaderName};
 
-use crate::protocol::routes::{Lookup, Route};
+use crate::protocol::routes::{Lookup, Route, anthropics};
 use crate::protocol::{Dialect, Operation};
 use crate::proxy::downstream::app_head::AppHead;
 use crate::proxy::settings::Settings;
@@ -28,8 +28,7 @@ pub fn of_refused(settings: &Settings, head: &AppHead) -> Dialect {
     let path = head.path();
     match settings.table.look_up(&head.method, path) {
         Lookup::Found(route) => on(settings, route, &head.headers),
-        // Nobody else has such a path.
-        Lookup::Unknown if path.split('/').any(|part| part == "messages") => Dialect::Messages,
+        Lookup::Unknown if anthropics::is_path(path) => Dialect::Messages,
         Lookup::OtherMethods(_) | Lookup::Unknown => settings.table.dialect(path),
     }
 }

@@ -121,6 +121,19 @@ async fn a_slip_in_the_address_is_answered_with_what_to_do() {
             "messages_elsewhere",
             "/agent",
         ),
+        // OpenAI's own, of assistants and of stored chats.
+        (
+            "POST",
+            "/v1/threads/thread_1/messages",
+            "route_unknown",
+            "extra_routes",
+        ),
+        (
+            "GET",
+            "/v1/chat/completions/chatcmpl-1/messages",
+            "route_unknown",
+            "extra_routes",
+        ),
         (
             "GET",
             "/v1/realtime",
@@ -154,7 +167,7 @@ async fn a_slip_in_the_address_is_answered_with_what_to_do() {
         );
         assert!(!detail.contains('<'), "a place to fill in: {detail}");
         // Anthropic's clients read their own form.
-        let is_anthropics = path.contains("messages");
+        let is_anthropics = matches!(code, "messages_elsewhere" | "count_tokens_unsupported");
         assert_eq!(body["type"] == "error", is_anthropics, "{path}: {body}");
     }
     let answer = Wire::unix(&door.bursar.socket).await.get("/models").await;

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::body::{BODY_BYTES_MAX, form_type};
-use crate::protocol::routes::{Lookup, Route, RouteTable};
+use crate::protocol::routes::{Lookup, Route, RouteTable, anthropics};
 use crate::protocol::{Lane, Operation};
 use crate::proxy::downstream::Downstream;
 use crate::proxy::downstream::app_head::AppHead;
@@ -63,7 +63,7 @@ pub fn of_path(
                  own counts, and GET {base}/agent/v1/models has the size of the context."
             ),
         )
-    } else if is_of("messages") {
+    } else if anthropics::is_path(path) {
         (
             Code::MessagesElsewhere,
             format!(
