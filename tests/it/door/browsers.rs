@@ -218,6 +218,9 @@ async fn json_routes_take_json_and_nothing_that_needs_no_preflight() {
     for route in [
         "/v1/chat/completions",
         "/agent/v1/chat/completions",
+        "/v1/responses",
+        "/agent/v1/responses",
+        "/agent/v1/messages",
         "/v1/embeddings",
         "/v1/audio/speech",
         "/v1/endpoints",

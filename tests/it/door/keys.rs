@@ -1,6 +1,8 @@
 //! Headers that rules depend on: the app's Idempotency-Key, session, query.
 
 use super::{Door, post};
+use crate::support::Step;
+use crate::support::origin::json;
 use crate::support::wire::request;
 
 #[tokio::test]
@@ -104,27 +106,39 @@ async fn a_key_or_session_that_means_two_things_is_refused() {
     assert_eq!(received.header("idempotency_key"), None);
 }
 
+/// An answer that every route's app can be given.
+const ANSWER: &str = r#"{"id":"c1","object":"chat.completion","created":1700000000,"model":"auto","choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}"#;
+
 #[tokio::test]
-async fn keys_go_out_on_the_six_keyed_routes_only() {
+async fn keys_go_out_on_the_six_keyed_routes_and_on_those_that_are_translated_to_them_only() {
     let door = Door::open().await;
-    for (path, keyed) in [
-        ("/v1/chat/completions", true),
-        ("/agent/v1/chat/completions", true),
-        ("/v1/embeddings", true),
-        ("/v1/rerank", true),
-        ("/v1/images/generations", true),
-        ("/v1/images/edits", true),
-        ("/v1/audio/speech", false),
-        ("/v1/audio/transcriptions", false),
-        ("/v1/playground/frontier", false),
-        ("/v1/eval-runs", false),
-        ("/v1/tasks/match", false),
+    let plain = r#"{"model":"auto"}"#;
+    let input = r#"{"model":"auto","input":"hi"}"#;
+    let messages = r#"{"model":"auto","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}"#;
+    for (path, body, keyed) in [
+        ("/v1/chat/completions", plain, true),
+        ("/agent/v1/chat/completions", plain, true),
+        ("/v1/responses", input, true),
+        ("/agent/v1/responses", input, true),
+        ("/agent/v1/messages", messages, true),
+        ("/v1/embeddings", plain, true),
+        ("/v1/rerank", plain, true),
+        ("/v1/images/generations", plain, true),
+        ("/v1/images/edits", plain, true),
+        ("/v1/audio/speech", plain, false),
+        ("/v1/audio/transcriptions", plain, false),
+        ("/v1/playground/frontier", plain, false),
+        ("/v1/eval-runs", plain, false),
+        ("/v1/tasks/match", plain, false),
     ] {
-        for own in [None, Some("my-key")] {
+        // A key of its own for each route: one key is one purchase.
+        for own in [None, Some(path)] {
             let headers: Vec<(&str, &str)> =
                 own.iter().map(|key| ("Idempotency-Key", *key)).collect();
-            door.passes(request("POST", path, &headers, "{\"model\":\"auto\"}"))
-                .await;
+            let answer = json(200, &[("X-Service-Billed", "1")], ANSWER);
+            door.origin.push(Step::Answer(answer));
+            let answer = door.ask(request("POST", path, &headers, body)).await;
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text());
             let received = door.origin.received();
             let sent = received
                 .last()
@@ -133,9 +147,10 @@ async fn keys_go_out_on_the_six_keyed_routes_only() {
                 .map(str::to_owned);
             match (keyed, own) {
                 (true, Some(own)) => assert_eq!(sent.as_deref(), Some(own), "{path}"),
-                (true, None) => assert!(sent.is_some_and(|key| key != "my-key"), "{path}"),
+                (true, None) => assert!(sent.is_some_and(|key| key != path), "{path}"),
                 (false, _) => assert_eq!(sent, None, "{path}"),
             }
         }
     }
+    assert_eq!(door.origin.received().len(), 2 * 14, "each was sent");
 }

@@ -348,6 +348,32 @@ async fn every_metered_route_takes_its_price_from_its_own_place() {
     }
 }
 
+/// Their answers are made over, so what is given is no column of the table above.
+#[tokio::test]
+async fn a_translated_route_takes_its_price_from_the_head_of_the_services_answer_alone() {
+    let chat = r#"{"id":"c1","object":"chat.completion","created":1700000000,"model":"auto","cost_micro_usd":42,"choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}]}"#;
+    let input = r#"{"model":"auto","input":"hi"}"#;
+    let messages = r#"{"model":"auto","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}"#;
+    let rows: [(&[(&str, &str)], State); 3] = [
+        (&[("X-Service-Billed", "7")], settled(7)),
+        (&[("X-Service-Billed", "0")], settled(0)),
+        (&[], State::Unreported),
+    ];
+    for (path, body) in [
+        ("/v1/responses", input),
+        ("/agent/v1/responses", input),
+        ("/agent/v1/messages", messages),
+    ] {
+        for (headers, state) in &rows {
+            let (_origin, bursar) = before(json(200, headers, chat)).await;
+            let answer = bursar.post(path, body).await;
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+            let entry = bursar.entry_of(&answer);
+            assert_eq!(entry.state, *state, "{path} {headers:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_amount_on_a_failure_is_an_anomaly_and_no_amount() {
     for status in [400, 500] {
