@@ -2,7 +2,8 @@
 
 Why: `make test` runs cargo or nextest, pytest and Node's runner; a reader, and CI, want one sum.
 Promise: a part that failed counts as at least one failure, also when its runner printed no count;
-a check without tests of its own (layout, lints) counts as one; building and set-up count as none.
+a check without tests of its own (layout, lints) counts as one; building and set-up count as none. One that has left
+something out and said so (`SKIPPED `, scripts/lib.sh) never counts as passed, but as skipped.
 
 Usage: summary.py LOG_FOLDER [FAILED_PART…]
 """
@@ -13,6 +14,7 @@ from pathlib import Path
 
 NO_CHECK = re.compile(r"build|binary|.*-setup")
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
+LEFT_OUT = re.compile(r"^SKIPPED ", re.MULTILINE)
 
 
 def counts(text: str) -> tuple[int, int, int] | None:
@@ -46,9 +48,12 @@ def main(folder: str, failed_parts: list[str]) -> None:
     for log in sorted(Path(folder).glob("step-*.log")):
         part = log.stem.removeprefix("step-")
         seen.add(part)
-        good, bad, left = counts(log.read_text(errors="replace")) or (0, 0, 0)
+        text = log.read_text(errors="replace")
+        good, bad, left = counts(text) or (0, 0, 0)
         if part in failed_parts:
             bad = max(bad, 1)
+        elif not good + bad + left and LEFT_OUT.search(text):
+            left = 1
         elif not good + bad + left and not NO_CHECK.fullmatch(part):
             good = 1
         passed, failed, skipped = passed + good, failed + bad, skipped + left

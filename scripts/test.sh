@@ -7,7 +7,8 @@
 #
 # RUNNER=cargo takes cargo's own test runner even where nextest is installed.
 # IGNORED=1 runs the slow tests too, the previous major of the Python SDK, the scorers against reference
-# implementations, the FOCUS export against its validator, and the real client programs (`make test-all`).
+# implementations, the FOCUS export against its validator, and the real client programs (`make test-all`). These must
+# run: BURSAR_CLIENTS=skip says that they need not.
 
 . "$(dirname "$0")/lib.sh"
 
