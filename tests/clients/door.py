@@ -4,6 +4,7 @@
 
 Why: a client that asked its maker's servers, or sent them the token, would be seen to fail here.
 The address is 127.0.0.1:PORT, and bursar's Unix socket SOCKET is behind it; a path leads out of a network namespace.
+What the command says is kept in the file SOCKET.said, in the order in which it came over all connections.
 CUT says where a connection is cut off. Each time leaves a byte in the file SOCKET.cut:
 
 * `-`: never.
@@ -41,13 +42,18 @@ def loopback_up():
 class Cut:
     """The cuts of one run; it is armed until the last was made."""
 
-    def __init__(self, place, note):
+    def __init__(self, place, path):
         place, _, times = place.partition("*")
         self.left = int(times or 1)
         place, _, self.word = place.partition(":")
         self.place, _, number = place.partition("#")
         self.number = int(number or 1)
-        self.note = note
+        self.note = f"{path}.cut"
+        self.words = f"{path}.said"
+
+    def hears(self, data):
+        with open(self.words, "ab") as words:
+            words.write(data)
 
     def in_answer(self, seen):
         """Where to cut what bursar said on a connection."""
@@ -95,6 +101,7 @@ def questions(program, bursar, cut):
     seen = b""
     try:
         while data := program.recv(65536):
+            cut.hears(data)
             bursar.sendall(data)
             if cut.place == "waiting":
                 seen += data
@@ -144,7 +151,7 @@ def serve(program, path, cut):
 def main():
     path, port, place, _, *command = sys.argv[1:]
     loopback_up()
-    cut = Cut(place, f"{path}.cut")
+    cut = Cut(place, path)
     listener = socket.create_server(("127.0.0.1", int(port)))
 
     def accept():

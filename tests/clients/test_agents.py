@@ -1,12 +1,14 @@
 """Programs that write code: each is told by the sandbox which tools to use, and uses them.
 
-Promise: what stands in docs/clients.md is enough; every turn is billed once, also when the connection is cut.
+Promise: what stands in docs/clients.md is enough; every turn is billed once, also when the connection is cut. What a
+program asks behind a part that it has whole may be the next turn: then the rest of the turn that was cut is lost.
 """
 
 import json
 
 import pytest
 from conftest import call, text
+from harness import eventually
 
 PATCH = "*** Begin Patch\n*** Add File: note.txt\n+hello from codex\n*** End Patch\n"
 # More than a socket holds: what is cut off is known not to have been delivered. A short answer that was written whole
@@ -56,8 +58,9 @@ class TestWithAnAlias:
         assert len(place.debits()) == 2
 
 
-# Every boundary of a turn that says something and then calls a tool, and one in the middle of its text.
-TEXT_AND_CALL = [
+# Every boundary of a turn that says something and then calls a tool, and one in the middle of its text: as long as no
+# part of it is whole, and behind the text.
+BEFORE_THE_MESSAGE_IS_WHOLE = [
     "created",
     "in_progress",
     "output_item.added",
@@ -67,30 +70,18 @@ TEXT_AND_CALL = [
     "output_text.done",
     "content_part.done",
     "output_item.done",
+]
+BEFORE_THE_CALL_IS_WHOLE = [
     "output_item.added#2",
     "function_call_arguments.delta",
     "function_call_arguments.done",
     "output_item.done#2",
-    "completed",
 ]
 # The same of a turn of two calls, the second of which is long, so that the first one's end is not the answer's.
-TWO_CALLS = [
-    "created",
-    "in_progress",
-    "output_item.added",
-    "{}.delta",
-    "{}.done",
-    "output_item.done",
-    "output_item.added#2",
-    "completed",
-]
+BEFORE_THE_FIRST_IS_WHOLE = ["created", "in_progress", "output_item.added", "{}.delta", "{}.done", "output_item.done"]
+BEHIND_THE_FIRST = ["output_item.added#2", "completed"]
 # It is longer than a command may be, and fails.
 FAILS = call("exec_command", cmd=f"true # {LONG}")
-
-
-def is_repeated(boundary):
-    """Of a call that Codex has whole its repeat may say what came of it: then that is the next turn."""
-    return TWO_CALLS.index(boundary) < TWO_CALLS.index("output_item.added#2")
 
 
 def both(first, second):
@@ -104,33 +95,70 @@ def written(place):
     return file.read_text().count("hello\n") if file.exists() else 0
 
 
-@pytest.mark.parametrize("event", TEXT_AND_CALL)
-def test_codex_is_billed_once_for_a_turn_that_is_cut_before_any_event(place, event):
+def no_call_is_run_that_was_not_bought(place, has_the_call):
+    """Behind a cut that leaves a part of a turn whole. A repeat of the same words is known again, and brings the call.
+    What names that part is the next turn: nothing brings a call that was not whole, unless it is bought again."""
+    if place.repeats():
+        assert written(place) == 1
+    elif has_the_call:
+        assert written(place) <= 1
+    else:
+        assert written(place) == 0
+
+
+def codex_writes(place, event):
+    """A turn of a text and a call, which is cut before this event."""
     told = {**call("exec_command", cmd="echo hello >>note.txt"), **text(LONG)}
     place.story(told, text("The note is written."))
 
     place.with_lines("codex", f"{CODEX} 'write a note'", cut=f"response.{event}")
 
     assert place.cuts() == 1
-    assert len(place.debits()) == 2
-    # Of a message that Codex has whole it may say in its repeat that it was said: then that is the next turn, and the
-    # sandbox has told its end. Never does the command run twice.
-    early = TEXT_AND_CALL.index(event) < TEXT_AND_CALL.index("output_item.added#2")
-    assert written(place) == 1 if early else written(place) <= 1
-    assert place.repeats() >= early
 
 
-@pytest.mark.parametrize("boundary", TWO_CALLS)
-def test_codex_is_billed_once_for_calls_that_are_cut_before_any_event(place, boundary):
+@pytest.mark.parametrize("event", BEFORE_THE_MESSAGE_IS_WHOLE)
+def test_codex_is_billed_once_for_a_turn_that_is_cut_before_a_part_of_it_is_whole(place, event):
+    codex_writes(place, event)
+
+    assert len(place.debits()) == place.different_requests() == 2
+    assert written(place) == 1
+    assert place.repeats() >= 1
+
+
+@pytest.mark.parametrize("event", [*BEFORE_THE_CALL_IS_WHOLE, "completed"])
+def test_codex_goes_on_from_a_message_that_it_has_whole_and_buys_no_request_twice(place, event):
+    codex_writes(place, event)
+
+    assert len(place.debits()) == place.different_requests() == 2
+    no_call_is_run_that_was_not_bought(place, event == "completed")
+
+
+def codex_calls_twice(place, boundary):
+    """A turn of two calls, which is cut there."""
     event = boundary.format("function_call_arguments")
     place.story(both(call("exec_command", cmd="echo hello >>note.txt"), FAILS), text("The note is written."))
 
     place.with_lines("codex", f"{CODEX} 'write a note'", cut=f"response.{event}")
 
     assert place.cuts() == 1
-    assert len(place.debits()) == 2
+
+
+@pytest.mark.parametrize("boundary", BEFORE_THE_FIRST_IS_WHOLE)
+def test_codex_is_billed_once_for_calls_that_are_cut_before_one_is_whole(place, boundary):
+    codex_calls_twice(place, boundary)
+
+    assert len(place.debits()) == place.different_requests() == 2
     assert written(place) == 1
-    assert place.repeats() >= is_repeated(boundary)
+    assert place.repeats() >= 1
+
+
+# Of a call that it has whole it may say what came of it: then that is the next turn.
+@pytest.mark.parametrize("boundary", BEHIND_THE_FIRST)
+def test_codex_runs_a_call_that_it_has_whole_once_and_buys_no_request_twice(place, boundary):
+    codex_calls_twice(place, boundary)
+
+    assert len(place.debits()) == place.different_requests() == 2
+    assert written(place) == 1
 
 
 class TestAPatchThatIsCut:
@@ -138,8 +166,8 @@ class TestAPatchThatIsCut:
     def config(self):
         return '[streams]\nagent_receipts = "exact"\n[models]\naliases = { "gpt-5.5" = "auto" }\n'
 
-    @pytest.mark.parametrize("boundary", TWO_CALLS)
-    def test_codex_is_billed_once_and_applies_it_once(self, place, boundary):
+    @pytest.mark.parametrize("boundary", [*BEFORE_THE_FIRST_IS_WHOLE, *BEHIND_THE_FIRST])
+    def test_codex_applies_it_once_and_buys_no_request_twice(self, place, boundary):
         event = boundary.format("custom_tool_call_input")
         patch = "*** Begin Patch\n*** Add File: note.txt\n+hello\n*** End Patch\n"
         place.story(both(call("apply_patch", input=patch), FAILS), text("The note is written."))
@@ -147,9 +175,10 @@ class TestAPatchThatIsCut:
         place.with_lines("codex", f"{CODEX} -m gpt-5.5 'write a note'", cut=f"response.{event}")
 
         assert place.cuts() == 1
-        assert len(place.debits()) == 2
+        assert len(place.debits()) == place.different_requests() == 2
         assert written(place) == 1
-        assert place.repeats() >= is_repeated(boundary)
+        if boundary in BEFORE_THE_FIRST_IS_WHOLE:
+            assert place.repeats() >= 1
 
 
 def test_claude_runs_a_loop_of_tools_and_each_turn_is_billed_once(place):
@@ -172,7 +201,7 @@ def test_claude_runs_a_loop_of_tools_and_each_turn_is_billed_once(place):
 @pytest.mark.parametrize(
     "event", ["message_start", "content_block_start", "content_block_delta", "content_block_delta#200"]
 )
-def test_claude_is_billed_once_for_a_turn_that_is_cut(place, event):
+def test_claude_is_billed_once_for_a_turn_that_is_cut_and_asks_again_without_a_stream(place, event):
     place.story(text(LONG + "The answer."))
 
     said = place.with_lines("claude", "claude -p 'a question'", cut=event)
@@ -180,27 +209,17 @@ def test_claude_is_billed_once_for_a_turn_that_is_cut(place, event):
     assert place.cuts() == 1
     assert "The answer." in said
     assert len(place.debits()) == 1
-    # Its repeat does not stream. Behind the text so few bytes come that a cut there finds the answer written whole,
-    # which counts as delivered: docs/clients.md.
+    # Behind the text so few bytes come that a cut there finds the answer written whole, which counts as delivered:
+    # docs/clients.md.
     assert place.repeats() >= 1
+    # The one purchase was asked for as a stream, and its answer was taken as a document.
+    assert place.entries()[0]["stream"] is True
+    whole = {"lane": "agent", "stream": "false", "status": "200"}
+    eventually("an answer that is no stream", lambda: place.metric("bursar_requests_total", **whole) >= 1)
 
 
-BEFORE_THE_TEXT_IS_WHOLE = ["message_start", "content_block_start", "content_block_delta", "content_block_stop"]
-
-
-@pytest.mark.parametrize(
-    "event",
-    [
-        *BEFORE_THE_TEXT_IS_WHOLE,
-        "content_block_start#2",
-        "content_block_delta#2",
-        "content_block_delta#200",
-        "content_block_stop#2",
-        "message_delta",
-        "message_stop",
-    ],
-)
-def test_claude_is_billed_once_for_a_turn_of_a_text_and_a_call_that_is_cut(place, event):
+def claude_writes(place, event):
+    """A turn of a text and a call, which is cut before this event."""
     file = place.work / "note.txt"
     told = {**text("I write it."), **call("Write", file_path=str(file), content=f"hello\n{LONG}")}
     place.story(told, text("The note is written."))
@@ -209,15 +228,51 @@ def test_claude_is_billed_once_for_a_turn_of_a_text_and_a_call_that_is_cut(place
 
     assert place.cuts() == 1
     assert "The note is written." in said
-    assert len(place.debits()) == 2
-    # A text that it has whole it says in its repeat, as Codex does; then that is the next turn.
-    assert written(place) == 1 if event in BEFORE_THE_TEXT_IS_WHOLE else written(place) <= 1
+
+
+@pytest.mark.parametrize("event", ["message_start", "content_block_start", "content_block_delta", "content_block_stop"])
+def test_claude_is_billed_once_for_a_turn_that_is_cut_before_its_text_is_whole(place, event):
+    claude_writes(place, event)
+
+    assert len(place.debits()) == place.different_requests() == 2
+    assert written(place) == 1
+    assert place.repeats() >= 1
+
+
+BEFORE_THE_INPUT_IS_WHOLE = ["content_block_start#2", "content_block_delta#2", "content_block_delta#200"]
+
+
+@pytest.mark.parametrize("event", [*BEFORE_THE_INPUT_IS_WHOLE, "content_block_stop#2", "message_delta", "message_stop"])
+def test_claude_goes_on_from_a_text_that_it_has_whole_and_buys_no_request_twice(place, event):
+    claude_writes(place, event)
+
+    assert len(place.debits()) == place.different_requests() == 2
+    no_call_is_run_that_was_not_bought(place, event not in BEFORE_THE_INPUT_IS_WHOLE)
 
 
 def test_launch_of_claude_prints_what_it_cost(place):
     place.story(text("The answer."))
 
     said = place.run("bursar launch claude --app laptop -- -p question")
+
+    assert "The answer." in said and "requests                1" in said
+
+
+def test_launch_of_opencode_prints_what_it_cost(place):
+    place.story(text("The answer."))
+
+    said = place.run("bursar launch opencode --app laptop -- run 'a question'")
+
+    assert "The answer." in said and "requests                " in said
+
+
+def test_launch_of_aider_prints_what_it_cost(place):
+    place.rule({}, text("The answer."))
+
+    said = place.run(
+        "bursar launch aider --app laptop -- "
+        "--no-git --yes-always --no-show-model-warnings --chat-mode ask --message 'a question'"
+    )
 
     assert "The answer." in said and "requests                1" in said
 
@@ -230,6 +285,7 @@ def test_opencode_edits_a_file(place):
 
     assert note(place) == "hello\n", said
     assert "The note is written." in said
+    assert len(place.debits()) == place.different_requests() >= 2
 
 
 def test_aider_edits_a_file(place):
@@ -242,6 +298,7 @@ def test_aider_edits_a_file(place):
     )
 
     assert note(place) == "hello\n", said
+    assert len(place.debits()) == place.different_requests() >= 1
 
 
 def test_continue_answers(place):
@@ -254,3 +311,4 @@ def test_continue_answers(place):
     said = place.with_lines("continue", "cn --config ~/.continue/config.yaml -p 'a question'")
 
     assert "The answer." in said
+    assert len(place.debits()) == 1
