@@ -23,7 +23,8 @@ pub struct Client {
     pub name: &'static str,
     /// As its makers write it.
     pub title: &'static str,
-    /// What `bursar launch` starts; `None`: a library, or a program with a window.
+    /// What `bursar launch` starts; `None`: a library, or a program with a window. Where neither variables nor arguments
+    /// have the address, the program's file has to have its `lines` first.
     pub program: Option<&'static str>,
     /// Names, and values with their `{…}` places.
     variables: &'static [(&'static str, &'static str)],

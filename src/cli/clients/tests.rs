@@ -108,7 +108,8 @@ bursar launch codex --app laptop -- exec "fix the test"    # the same in one com
 
 No file of another program is touched: `bursar env` prints, and `bursar launch` sets variables and puts arguments before
 your own. The token is in a variable and never in an argument, which other users of the machine could read. `launch` is
-`bursar exec` ([apps.md](apps.md)) and takes `--max-usd`; without `--app` it spends as `default`.
+`bursar exec` ([apps.md](apps.md)) and takes `--max-usd`; without `--app` it spends as `default`. Where its column says “with
+its file”, the program takes the address from a file of its own alone: put the lines below there first.
 
 **The base URL chooses the lane.** `…/v1` is for single requests, `…/agent/v1` for turns of a conversation with tools; of
 Anthropic's dialect it is `…/agent`, without `/v1`. What asks `/responses` or `/messages` is translated
@@ -130,9 +131,11 @@ A turn that is asked whole is silent until it is done. Measured with an answer t
 | Claude Code 2.1.197 | repeats after 300 s | repeats after 300 s, without `stream`; a comment does not help |
 
 Turns of 30, 60 and 120 s passed in all. A repeat is no second purchase: it joins the turn that is still running, or takes
-the answer that it missed, within `[retry] adopt_window_s`. One exception: a client that got a whole message before the cut
-may name it in what it asks next (Codex does). That is the next turn, and another purchase. An answer that bursar wrote to
-its end counts as delivered: a client that loses it after that, and asks again, buys again.
+the answer that it missed, within `[retry] adopt_window_s`. One exception: a client that got a part of a turn whole before
+the cut, a text or a call, may name it in what it asks next (Codex does, and Claude Code where a call follows its text). That
+is the next turn, and another purchase; the rest of the turn that was cut was paid for and is lost. An answer that bursar
+wrote to its end counts as delivered: a client that loses it after that, and asks again, buys again. The last events of a turn
+that is a text alone are so few bytes that a cut among them is such a case.
 
 ## Which clients work
 
@@ -162,6 +165,23 @@ fn pinned(registry: &str, package: &str) -> Option<String> {
     })
 }
 
+/// Whether variables or arguments have the address: else it stands in a file, which `bursar launch` does not touch.
+fn is_led_here(client: &Client) -> bool {
+    let settings = client.settings(ROOT).into_iter();
+    let values = settings.filter_map(|(_, value)| value);
+    let mut words = values.chain(client.arguments(ROOT));
+    words.any(|word| word.contains(ROOT))
+}
+
+#[test]
+fn a_program_that_is_started_from_here_has_the_address_or_a_file_for_it() {
+    for client in CLIENTS.iter().filter(|client| client.program.is_some()) {
+        let its = client.lines.as_ref().map(|lines| lines.filled(ROOT));
+        let is_in_a_file = its.is_some_and(|text| text.contains(ROOT));
+        assert!(is_led_here(client) || is_in_a_file, "{}", client.name);
+    }
+}
+
 #[test]
 fn the_page_of_clients_is_what_the_table_says() {
     let mut page = HEAD.to_owned();
@@ -174,7 +194,11 @@ fn the_page_of_clients_is_what_the_table_says() {
             }
             Judged::Not(why) => why.to_owned(),
         };
-        let launch = client.program.map_or("", |_| "yes");
+        let launch = match client.program {
+            None => "",
+            Some(_) if is_led_here(client) => "yes",
+            Some(_) => "with its file",
+        };
         let _ = writeln!(
             page,
             "| {} | `{}` | {launch} | {} | {} | {judged} |",
