@@ -192,6 +192,23 @@ async fn the_exact_price_is_in_the_answer_before_its_end() {
 }
 
 #[tokio::test]
+async fn an_app_that_wants_no_cost_in_usage_gets_none_on_translated_routes_either() {
+    let off = "[[app]]\nname = \"default\"\ncost_in_usage = false\n";
+    for (path, ..) in ROUTES {
+        for stream in [false, true] {
+            let origin = Origin::start([Step::Answer(answers(1234, "x"))]).await;
+            let bursar = Bursar::with(&origin.url(), off).await;
+            let answer = ask(&bursar, path, &asks(path, "price?", stream), &[]).await;
+            assert_eq!(text_of(path, &answer), "x", "{path} {stream}");
+            let usage = usage(path, &answer, stream);
+            assert!(usage.is_object(), "{path} {stream}: {usage}");
+            assert_eq!(usage.get("cost"), None, "{path} {stream}");
+            assert_eq!(bursar.entry_of(&answer).state, settled(1234), "{path}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_translated_turn_is_pinned_to_its_session_as_an_untranslated_one_is() {
     let named = [
         "X-Claude-Code-Session-Id",

@@ -1,6 +1,9 @@
 //! What an app repeats is one purchase, in whichever form it asks for the answer again.
 
+use bursar::ledger::entry::State;
+
 use super::{RESPONSES, ROUTES, answers, ask, asks, settled, text_of, usage};
+use crate::support::origin::Received;
 use crate::support::wire::request;
 use crate::support::{Bursar, Origin, Step, eventually};
 
@@ -82,6 +85,47 @@ async fn an_answer_that_no_app_took_is_kept_for_a_repeat_in_either_form() {
             assert_eq!(usage(path, &answer, second)["cost"], 0.000_05, "{path}");
             assert!(answer.header("x-bursar-adopted").is_some(), "{path}");
             assert_eq!(origin.received().len(), 1, "{path}");
+            assert_eq!(bursar.billed(), 50, "{path}");
+        }
+    }
+}
+
+/// The service bills 0 for an answer that it gives again.
+#[tokio::test]
+async fn a_repeat_that_the_service_gives_again_shows_what_its_key_was_billed() {
+    for (path, ..) in ROUTES {
+        for stream in [false, true] {
+            let origin = Origin::start([on_cue("bought")]).await;
+            let bursar = Bursar::before(&origin.url()).await;
+            let body = asks(path, "again?", stream);
+            let mut app = bursar.connect().await;
+            app.send(request("POST", path, &[], &body)).await;
+            received(&origin, 1).await;
+            app.hang_up();
+            eventually("bursar to notice", || async {
+                (bursar.metric("bursar_client_disconnects_total", "") >= 1.0).then_some(())
+            })
+            .await;
+            origin.go();
+            bursar.settled(1).await;
+            // What was kept of the answer goes with the process.
+            let bursar = bursar.restart("").await;
+            let given = String::from_utf8(answers(0, "bought")).expect("text");
+            let mark = "Idempotent-Replayed: true\r\nContent-Type";
+            let again = given.replacen("Content-Type", mark, 1);
+            origin.push(Step::Answer(again.into_bytes()));
+
+            let answer = ask(&bursar, path, &body, &[]).await;
+
+            assert_eq!(text_of(path, &answer), "bought", "{path}");
+            assert_eq!(usage(path, &answer, stream)["cost"], 0.000_05, "{path}");
+            assert!(answer.header("x-bursar-adopted").is_some(), "{path}");
+            let [first, second] = &origin.received()[..] else {
+                panic!("{path}: {} requests", origin.received().len());
+            };
+            let key = |sent: &Received| sent.header("idempotency-key").map(str::to_owned);
+            assert_eq!(key(first), key(second), "{path}: one purchase");
+            assert_eq!(bursar.entry_of(&answer).state, State::Replayed, "{path}");
             assert_eq!(bursar.billed(), 50, "{path}");
         }
     }
