@@ -97,7 +97,7 @@ bench-baseline: ## all of it, kept as the next baseline
 soak: ## 30 minutes at 500 requests a second: what grows, and what it costs at the end (MINUTES=5 for less)
 	@MINUTES=$(or $(MINUTES),30) scripts/bench.sh soak $(ARGS)
 
-bench-ledger: ## time, memory and room of a long ledger (ENTRIES=10000000)
+bench-ledger: ## time, memory and room of a long ledger (ENTRIES=10000000); fails where `bursar line` takes more than 20 ms of a million
 	@scripts/setup-native.sh
 	cargo bench --workspace --locked --bench ledger -- $(or $(ENTRIES),1000000)
 

@@ -14,10 +14,16 @@ use crate::{now, print_ms, since};
 
 const CALLS: usize = 300;
 
+/// What 99 of 100 calls may take with a million entries, as the issue of this command has it.
+const BOUND_MS: f64 = 20.0;
+
+/// Of a longer ledger nothing is asked.
+const ENTRIES_JUDGED_MAX: u64 = 1_000_000;
+
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Prints the middle of the times, and what 99 of 100 calls take at most.
-pub async fn measure(state: &Path) {
+/// Prints the middle of the times, and what 99 of 100 calls take at most: the second is given back, in seconds.
+pub async fn measure(state: &Path) -> f64 {
     let directory = tempfile::tempdir().expect("a directory");
     let key = directory.path().join("key");
     fs::write(&key, "sk-org-of-a-bench").expect("a key's file");
@@ -37,10 +43,27 @@ pub async fn measure(state: &Path) {
     };
     let mut times: Vec<f64> = (0..CALLS).map(call).collect();
     times.sort_by(f64::total_cmp);
+    let at_most = times[CALLS * 99 / 100 - 1];
     print_ms("line", times[CALLS / 2]);
-    print_ms("  99 of 100, at most", times[CALLS * 99 / 100 - 1]);
+    print_ms("  99 of 100, at most", at_most);
     kill_process(Pid::from_child(&daemon), Signal::TERM).expect("the daemon is asked to stop");
     daemon.wait().expect("it stops");
+    at_most
+}
+
+/// Prints whether what 99 of 100 calls took is within the bound.
+pub fn judge(entries: u64, at_most: f64) -> bool {
+    let took_ms = at_most * 1_000.0;
+    if entries > ENTRIES_JUDGED_MAX {
+        println!(
+            "line: 99 of 100 take {took_ms:.2} ms at most, not judged above {ENTRIES_JUDGED_MAX} entries"
+        );
+        return true;
+    }
+    let is_met = took_ms <= BOUND_MS;
+    let verdict = if is_met { "within" } else { "ABOVE" };
+    println!("line: 99 of 100 take {took_ms:.2} ms at most, {verdict} {BOUND_MS} ms");
+    is_met
 }
 
 fn started(state: &Path, key: &Path) -> Child {
