@@ -404,9 +404,10 @@ fn requests(count: u64) -> String {
 }
 
 const SHARED_WORST_CASE: &str = "worst case of a shared cap, over all machines: its limit; one request of the dearest price known of each machine \
-     that spends of it; what prices that come late are above what was held for them; what a copy of a machine spends of the \
-     machine's lease until it is known as a copy; and, where the fleet's database was restored from a backup, what it had \
-     leased since that backup.";
+     that spends of it, as long as no price is more than four times the dearest known one of its kind (else each of the \
+     requests that run at once, by what it costs above what was held for it); what prices that come late are above what \
+     was held for them; what a copy of a machine spends of the machine's lease until it is known as a copy; and, where \
+     the fleet's database was restored from a backup, what it had leased since that backup.";
 
 const WORST_CASE: [&str; 2] = [
     "held: for requests whose price is not known. reserved: for those under way. Both are estimates.",
