@@ -322,6 +322,12 @@ fn lag(of: &FleetLedger) -> String {
     }
 }
 
+/// Lines of all ledgers that are not there yet, as far as they said.
+pub fn lines_behind(ledgers: &[FleetLedger]) -> u64 {
+    let behind = ledgers.iter().map(|one| one.lines_behind);
+    behind.fold(0, u64::saturating_add)
+}
+
 fn remarks(of: &FleetLedger) -> String {
     let skew = of.clock_ahead_ms.unsigned_abs();
     let skew = (skew > SKEW_MS_MAX).then(|| {

@@ -6,6 +6,7 @@
 use serde::Serialize;
 
 use super::address::{FleetArgs, failed};
+use super::ledgers::lines_behind;
 use crate::calendar;
 use crate::cli::arguments::Form;
 use crate::cli::cells::counted;
@@ -88,8 +89,7 @@ impl FleetReconciliation {
             in_doubt = in_doubt.saturating_add(row.in_doubt);
             unreported = unreported.saturating_add(row.unreported);
         }
-        let behind = ledgers.iter().map(|one| one.lines_behind);
-        let lines_behind = behind.fold(0_u64, u64::saturating_add);
+        let lines_behind = lines_behind(ledgers);
         let service = figure.service;
         let apart = service.get().abs_diff(fleet.get());
         let is_open = in_doubt > 0 || unreported > 0 || lines_behind > 0 || losses > 0;

@@ -1,13 +1,16 @@
 //! `bursar spend --fleet`: the sums over all machines, from the fleet's database.
 //!
-//! Promise: integers, as the ledgers have them; what has no price is counted and never estimated.
+//! Promise: integers, as the ledgers have them; what has no price is counted and never estimated. What is not in the sum,
+//! and what is in it twice, is said beside it.
 
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
 use super::address::{FleetArgs, failed};
+use super::ledgers::lines_behind;
 use crate::calendar;
 use crate::cli::arguments::{Form, word};
+use crate::cli::cells::counted;
 use crate::cli::csv;
 use crate::cli::error::CliError;
 use crate::cli::look::Look;
@@ -16,6 +19,7 @@ use crate::cli::runtime::block_on;
 use crate::cli::table::TextTable;
 use crate::clock::SystemClock;
 use crate::fleet::{FleetBy, FleetSpend};
+use crate::ledger::totals::MicroUsdSum;
 
 /// What is asked for, as it was typed.
 pub struct Asked<'a> {
@@ -26,6 +30,16 @@ pub struct Asked<'a> {
     pub tz: Option<&'a str>,
     pub form: Form,
     pub fleet: &'a FleetArgs,
+}
+
+/// By what the sum may differ from what the service billed.
+struct Apart {
+    /// They are not in the database yet, as far as their machines said.
+    lines_behind: u64,
+    /// Ranges of lines that were found to be lost since the period began.
+    losses: u64,
+    /// Of keys with an amount on two machines, which the service billed once.
+    counted_twice: MicroUsdSum,
 }
 
 const FIGURES: [&str; 4] = ["requests", "billed_micro_usd", "in_doubt", "unreported"];
@@ -46,10 +60,19 @@ pub fn spend(asked: &Asked<'_>) -> Result<(), CliError> {
     let since = asked.since.unwrap_or("today");
     let range = calendar::range(Some(since), asked.until, now_ms, &zone)?;
     let until_ms = asked.until.map(|_| range.until_ms);
-    let rows = block_on(async {
+    let (rows, apart) = block_on(async {
         let reader = asked.fleet.operator().await?;
         let rows = reader.spend(range.since_ms, until_ms, &by, name).await;
-        rows.map_err(failed)
+        let rows = rows.map_err(failed)?;
+        let ledgers = reader.ledgers().await.map_err(failed)?;
+        let losses = reader.losses(range.since_ms).await.map_err(failed)?;
+        let twice = reader.counted_twice(range.since_ms, until_ms.unwrap_or(u64::MAX));
+        let apart = Apart {
+            lines_behind: lines_behind(&ledgers),
+            losses,
+            counted_twice: twice.await.map_err(failed)?,
+        };
+        Ok::<_, CliError>((rows, apart))
     })?;
     let total = total(&rows);
     match asked.form {
@@ -61,6 +84,10 @@ pub fn spend(asked: &Asked<'_>) -> Result<(), CliError> {
             document.insert("by".to_owned(), words(&by).collect::<Vec<_>>().into());
             document.insert("rows".to_owned(), documents(&rows, &by)?.into());
             document.insert("total".to_owned(), document_of(&total, &[])?);
+            document.insert("lines_behind".to_owned(), apart.lines_behind.into());
+            document.insert("losses".to_owned(), apart.losses.into());
+            let twice = serde_json::to_value(apart.counted_twice)?;
+            document.insert("counted_twice_micro_usd".to_owned(), twice);
             say_document(&document)
         }
         Form::Csv => {
@@ -69,7 +96,11 @@ pub fn spend(asked: &Asked<'_>) -> Result<(), CliError> {
         }
         Form::Text(look) => {
             say(look.wrapped(&heading(range.since_ms, until_ms, &zone), 0))?;
-            say(table(&rows, &total, &by, &look))
+            say(table(&rows, &total, &by, &look))?;
+            apart
+                .lines()
+                .iter()
+                .try_for_each(|line| say(look.wrapped(line, 0)))
         }
     }
 }
@@ -154,3 +185,38 @@ fn table(rows: &[FleetSpend], total: &FleetSpend, by: &[FleetBy], look: &Look) -
     table.row(labels.into_iter().chain(figures(total)));
     table.laid_out(look)
 }
+
+// === impl Apart ===
+
+impl Apart {
+    /// In words. Nothing where the sum is exact.
+    fn lines(&self) -> Vec<String> {
+        let missing = [
+            (
+                self.lines_behind,
+                "line is not there yet",
+                "lines are not there yet",
+            ),
+            (self.losses, "range is lost", "ranges are lost"),
+        ];
+        let missing = missing.into_iter().filter(|(count, ..)| *count > 0);
+        let missing: Vec<String> = missing
+            .map(|(count, one, many)| counted(count, one, many))
+            .collect();
+        let mut lines = Vec::new();
+        if !missing.is_empty() {
+            let missing = missing.join(", ");
+            lines.push(format!("{missing}: what that cost is not in the sum."));
+        }
+        if !self.counted_twice.is_zero() {
+            lines.push(format!(
+                "{} of it are of keys with an amount on two machines, which the service billed once.",
+                self.counted_twice
+            ));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -174,6 +174,21 @@ async fn a_difference_is_explained_by_what_was_counted_twice_or_lost_in_its_own_
     };
     assert_eq!(against("0.000011").await, r#""explained" 2 11"#);
     assert_eq!(against("0.000030").await, r#""explained" 2 11"#);
+    let spend = ["spend", "--fleet", "--since", "24h"];
+    let said = reader.document(&spend).await;
+    assert_eq!(
+        (&said["losses"], &said["counted_twice_micro_usd"]),
+        (&2.into(), &11.into()),
+        "{said}"
+    );
+    let said = reader.gives(&spend).await.out;
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "2 ranges are lost: what that cost is not in the sum.",
+        "$0.000011 of it are of keys with an amount on two machines",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
 
     let moved = "SELECT bursar_fleet.month_partition(date_trunc('month', now() AT TIME ZONE 'UTC' - interval '60 days')::date);
         UPDATE bursar_fleet.lines SET received = received - interval '60 days', started = started - interval '60 days'";
@@ -182,6 +197,9 @@ async fn a_difference_is_explained_by_what_was_counted_twice_or_lost_in_its_own_
     ship(&database, &mut shipping).await;
     assert_eq!(against("0.000006").await, r#""unexplained" 0 0"#);
     assert_eq!(against("0.000030").await, r#""unexplained" 0 0"#);
+    let said = reader.gives(&spend).await.out;
+    let is_exact = !said.contains("lost") && !said.contains("billed once");
+    assert!(is_exact, "{said}");
 
     let anomalies = "SELECT counted_twice_micro_usd FROM bursar_fleet.anomalies";
     assert_eq!(postgres.sql(DATABASE, anomalies), "11");
