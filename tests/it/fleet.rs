@@ -31,6 +31,7 @@ mod windows;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use bursar::clock::SystemClock;
 use bursar::fleet::{Address, Fleet, Shipped, Shipping, Trouble};
 use tempfile::TempDir;
 
@@ -326,6 +327,29 @@ async fn a_journal_that_lost_lines_ships_the_rest_and_names_the_loss() {
     assert_eq!(postgres.sql(DATABASE, losses), "3|4|lost");
     let reader = postgres.try_sql("reader", DATABASE, "SELECT losses FROM bursar_fleet.fleet");
     assert_eq!(String::from_utf8_lossy(&reader.stdout).trim(), "1");
+}
+
+/// The database's clock is this machine's; the time that the call takes is the bound.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn the_fleet_shows_by_how_much_a_machines_clock_is_ahead_or_behind() {
+    let postgres = fleet();
+    let holder = holder::Holder::new(&postgres, 1).await;
+    let clock = SystemClock::shared();
+    for skew_ms in [9_000_i64, -9_000] {
+        let before_ms = clock.wall_ms();
+        let wall_ms = before_ms.saturating_add_signed(skew_ms);
+        let hello = holder.fleet.hello(&holder.identity, "host-1", 0, wall_ms);
+        let standing = hello.await.expect("an answer");
+        let took_ms = i64::try_from(clock.wall_ms() - before_ms).expect("a moment");
+
+        let ahead = postgres.sql(DATABASE, "SELECT clock_ahead_ms FROM bursar_fleet.fleet");
+        let ahead_ms: i64 = ahead.parse().expect("a number");
+        assert_eq!(ahead_ms, standing.clock_ahead_ms);
+        // The two clocks are rounded.
+        let range = skew_ms - took_ms - 2..=skew_ms + 2;
+        assert!(range.contains(&ahead_ms), "{ahead_ms} of {skew_ms}");
+    }
 }
 
 #[tokio::test]

@@ -246,14 +246,23 @@ async fn checked(
     }
     let ahead = i128::from(now_ms) - i128::from(greeting.now_ms);
     let ahead = i64::try_from(ahead).unwrap_or(i64::MAX);
-    if ahead.unsigned_abs() > SKEW_MS_MAX {
-        remark(format_args!(
-            "bursar: this machine's clock is {} s {} the database's: its entries are counted at the time of its own clock",
-            ahead.unsigned_abs() / 1_000,
-            if ahead > 0 { "ahead of" } else { "behind" }
-        ));
+    if let Some(skewed) = skewed(ahead) {
+        remark(skewed);
     }
     Ok(ahead)
+}
+
+/// What is said of a clock that is so many milliseconds ahead of the database's. `None`: it is near enough.
+fn skewed(ahead_ms: i64) -> Option<String> {
+    let skew = ahead_ms.unsigned_abs();
+    let side = if ahead_ms > 0 { "ahead of" } else { "behind" };
+    (skew > SKEW_MS_MAX).then(|| {
+        format!(
+            "bursar: this machine's clock is {} s {side} the database's: its entries are counted at the time of its own \
+             clock",
+            skew / 1_000
+        )
+    })
 }
 
 /// The URL and the code, typed or piped. A ledger that was in the fleet needs no code.

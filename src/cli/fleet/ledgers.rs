@@ -389,3 +389,6 @@ impl<'a> LedgerDocument<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
