@@ -385,6 +385,8 @@ impl Database {
         row.last = Some((ask.request, amount));
         let live = row.live(id, now_ms);
         self.leases.insert(id, row);
+        let charged = self.charged(&ask.cap, window);
+        assert!(charged <= terms.limit, "{charged} of {}", terms.limit);
         granted(live, amount, left - amount, limit)
     }
 

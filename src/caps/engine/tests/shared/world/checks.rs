@@ -62,6 +62,35 @@ impl World {
         }
     }
 
+    /// A lease on which its holder has spent is one that the database knows, also where it had forgotten it.
+    ///
+    /// Without prices that came late: a lease that went back whole before them is not put back.
+    fn check_known(&self) {
+        for (at, holder) in self.holders.iter().enumerate() {
+            let spent = holder
+                .journal
+                .iter()
+                .filter(|charged| charged.requests > 0 && charged.charge.billed.get() > 0);
+            for lease in spent.flat_map(|charged| charged.leases.iter()) {
+                let (cap, since_ms) = &self.windows[&lease];
+                let window = self.database.window(cap, *since_ms, 0);
+                if holder.is_gone || !self.is_live(window) {
+                    continue;
+                }
+                let row = self.database.leases.get(&lease.0);
+                assert!(
+                    row.is_some_and(|row| row.ledger == at),
+                    "holder {at} spent of {lease:?} of {cap}: {row:?}"
+                );
+            }
+        }
+    }
+
+    /// It was that when each bursar was heard last.
+    fn is_live(&self, window: Window) -> bool {
+        window.until_ms > self.now_ms + 4 * MINUTE
+    }
+
     /// All is well again: everything is counted once, and what nobody needs comes back.
     pub fn heal(&mut self) {
         self.is_faulty = false;
@@ -96,6 +125,7 @@ impl World {
             self.database.resume();
             self.now_ms += 2 * MINUTE;
         }
+        self.check_known();
         let mut billed: BTreeMap<LeaseId, u128> = BTreeMap::new();
         let mut held: BTreeMap<LeaseId, u128> = BTreeMap::new();
         for (at, holder) in self.holders.iter().enumerate() {
@@ -122,7 +152,7 @@ impl World {
             let of = |sums: &BTreeMap<LeaseId, u128>| sums.get(&LeaseId(*id)).copied().unwrap_or(0);
             let has = u128::from(row.billed);
             assert_eq!(has, of(&billed), "each line counts once: {row:?}");
-            let is_live = row.window.until_ms > self.now_ms + 4 * MINUTE;
+            let is_live = self.is_live(row.window);
             let is_there = !self.holders[row.ledger].is_gone;
             if row.cap == TEAM && is_live && is_there && !self.was_restored() {
                 let open = u128::from(row.open());
