@@ -152,8 +152,10 @@ impl Fleet {
         );
         let row = self
             .one(
-                "SELECT version, mark_seq, mark_chain, clock_ahead_ms, freezes, is_revoked, is_awaited \
-                 FROM bursar_fleet.hello($1, $2, $3, $4, $5, $6)",
+                // A schema of version 1 awaits nobody, and orders are heard from it all the same.
+                "SELECT version, mark_seq, mark_chain, clock_ahead_ms, freezes, is_revoked, \
+                     coalesce((to_jsonb(heard) ->> 'is_awaited')::boolean, false) \
+                 FROM bursar_fleet.hello($1, $2, $3, $4, $5, $6) AS heard",
                 &[
                     (&caller.ledger, Type::UUID),
                     (&caller.secret(), Type::BYTEA),

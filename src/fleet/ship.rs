@@ -6,6 +6,7 @@
 //! | another hash, or a number that the journal does not reach | this is a copy: find the last common line, take another name, ship what follows it |
 //! | the same hash there, and another copy has shipped what follows it | under a name that has shipped nothing yet: the fleet passes over what both have; else the same |
 //! | at a line that was compacted | the same hash over the sums up to there: ship the rest of them; else stop: nothing can be compared, and nothing is guessed |
+//! | behind lines that are lost here, and that it has | its hash behind them stands in for theirs; what follows them shows whether they were the same |
 //!
 //! Promise: bounded memory, whatever is to be shipped; a visit that ends anywhere is gone on with by the next. The
 //! database's mark is the truth, and what is kept here a hint.
@@ -20,7 +21,7 @@ use super::database::{Fleet, Standing, Taken};
 use super::identity::{FleetIdentity, IdentityError};
 use super::marks::Marks;
 use crate::ledger::LedgerError;
-use crate::ledger::query::{Place, Since, compacted_seq, last_seq, lines_since};
+use crate::ledger::query::{GapWhy, Place, Shelved, Since, compacted_seq, last_seq, lines_since};
 use crate::ledger::state_dir::Directory;
 
 /// Lines that are handed over at once.
@@ -59,6 +60,8 @@ pub struct Hearing {
     state_dir: PathBuf,
     identity: FleetIdentity,
     host_label: String,
+    /// The last line that the fleet ever acknowledged.
+    pub acknowledged_seq: u64,
 }
 
 /// Why a visit did not come to its end.
@@ -76,6 +79,12 @@ pub enum Trouble {
          gone. See docs/runbook.md, \"A restored database\""
     )]
     NeedsCompacted(u64),
+    #[error(
+        "lines of the journal are lost up to line {0}, and the fleet has others in their place: whether they were this \
+         ledger's cannot be compared. Restore the journal, or the file fleet-marks in the state directory, from a backup. \
+         See docs/runbook.md, \"BursarFleetBehind\""
+    )]
+    NeedsLost(u64),
     #[error("this ledger is in no fleet; a code below the URL lets it in (docs/fleet.md)")]
     NotJoined,
     #[error("the fleet's address in {path} cannot be used: {why}")]
@@ -89,6 +98,8 @@ pub enum Trouble {
 /// The hash of this journal behind a number, and how what follows it is read.
 enum Own {
     Known(Chain, Place),
+    /// In a range that is lost here, which ends with this line.
+    Lost(u64),
     /// No line ends there.
     Elsewhere,
 }
@@ -149,6 +160,7 @@ impl Shipping {
             state_dir: self.state_dir.clone(),
             identity: self.identity.clone(),
             host_label: self.host_label.clone(),
+            acknowledged_seq: self.acknowledged_seq(),
         }
     }
 
@@ -210,12 +222,12 @@ impl Shipping {
         shipped.clock_ahead_ms = standing.clock_ahead_ms;
         shipped.mark_seq = standing.mark_seq;
         standing.admits()?;
-        match self.chain_at(standing.mark_seq).await? {
+        match self.chain_at(fleet, standing.mark_seq).await? {
             Own::Known(chain, place) if chain == standing.chain => {
                 self.marks.add(standing.mark_seq, &chain)?;
                 Ok(Some((chain, place)))
             }
-            Own::Known(..) | Own::Elsewhere => {
+            Own::Known(..) | Own::Lost(_) | Own::Elsewhere => {
                 self.take_another_name(fleet, standing.mark_seq).await?;
                 Ok(None)
             }
@@ -289,12 +301,19 @@ impl Shipping {
         while low < high {
             let middle = low + (high - low).div_ceil(2);
             match fleet.chain_at(&self.identity, middle).await? {
-                Some((seq, chain)) if seq > common_seq => match self.chain_at(seq).await? {
+                Some((seq, chain)) if seq > common_seq => match self.chain_at(fleet, seq).await? {
                     Own::Known(own, _) if own == chain => {
                         common_seq = seq;
                         low = middle;
                     }
-                    Own::Known(..) | Own::Elsewhere => high = seq - 1,
+                    // The first line behind the range shows what they have in common.
+                    Own::Lost(last_seq)
+                        if last_seq < high && self.is_common(fleet, last_seq + 1).await? =>
+                    {
+                        common_seq = last_seq + 1;
+                        low = common_seq;
+                    }
+                    Own::Known(..) | Own::Lost(_) | Own::Elsewhere => high = seq - 1,
                 },
                 Some(_) | None => low = middle,
             }
@@ -318,7 +337,7 @@ impl Shipping {
     /// common when they were copied, and only one of them may count it.
     async fn in_family(&self, fleet: &Fleet, from_seq: u64) -> Result<u64, Trouble> {
         let mut common_seq = from_seq;
-        let Own::Known(mut chain, mut place) = self.chain_at(from_seq).await? else {
+        let Own::Known(mut chain, mut place) = self.chain_at(fleet, from_seq).await? else {
             return Ok(common_seq);
         };
         loop {
@@ -358,7 +377,7 @@ impl Shipping {
             .becomes
             .as_ref()
             .map_or(0, |one| one.common_seq);
-        let Own::Known(common, _) = self.chain_at(common_seq).await? else {
+        let Own::Known(common, _) = self.chain_at(fleet, common_seq).await? else {
             return Err(Trouble::Undecided);
         };
         let forked = fleet.fork(&self.identity, &common).await;
@@ -373,8 +392,9 @@ impl Shipping {
         Ok(is_another)
     }
 
-    /// Where lines were compacted, marks among them are of lines that are gone: the sums are read from their beginning.
-    async fn chain_at(&self, seq: u64) -> Result<Own, Trouble> {
+    /// At a line that the fleet has. Where lines were compacted, marks among them are of lines that are gone: the sums are
+    /// read from their beginning.
+    async fn chain_at(&self, fleet: &Fleet, seq: u64) -> Result<Own, Trouble> {
         let compacted_seq = self.compacted_seq().await?;
         let (at, mut chain) = match self.marks.before(seq) {
             (at, chain) if at >= compacted_seq => (at, chain),
@@ -387,15 +407,62 @@ impl Shipping {
                 Since::Compacted => return Err(Trouble::NeedsCompacted(seq)),
             };
             let begun = place.seq;
-            for line in lines.iter().take_while(|line| line.last_seq() <= seq) {
-                chain = chain.then(line);
-                place.seq = line.last_seq();
+            for line in &lines {
+                let last_seq = line.last_seq();
+                let own = chain.then(line);
+                chain = match is_loss(line) {
+                    _ if place.seq == seq => break,
+                    // It may have been shipped as lost.
+                    true if last_seq == seq && self.is_there(fleet, seq, &own).await? => own,
+                    true if last_seq >= seq => return Ok(Own::Lost(last_seq)),
+                    true => self
+                        .over_loss(fleet, (place.seq, &chain), line)
+                        .await?
+                        .unwrap_or(own),
+                    false if last_seq > seq => break,
+                    false => own,
+                };
+                place.seq = last_seq;
             }
             if place.seq == begun {
                 return Ok(Own::Elsewhere);
             }
         }
         Ok(Own::Known(chain, place))
+    }
+
+    /// The fleet's hash behind a range that is lost here, where both have the same before the range. It may have had the
+    /// lines before they were lost.
+    async fn over_loss(
+        &self,
+        fleet: &Fleet,
+        (seq, chain): (u64, &Chain),
+        loss: &Shelved,
+    ) -> Result<Option<Chain>, Trouble> {
+        if !self.is_there(fleet, seq, chain).await? {
+            return Ok(None);
+        }
+        match fleet.chain_at(&self.identity, loss.last_seq()).await? {
+            Some((there_seq, there)) if there_seq == loss.last_seq() => Ok(Some(there)),
+            _ => Err(Trouble::NeedsLost(loss.last_seq())),
+        }
+    }
+
+    /// Whether the fleet has the same up to this line, which is there on both sides.
+    async fn is_common(&self, fleet: &Fleet, seq: u64) -> Result<bool, Trouble> {
+        match self.chain_at(fleet, seq).await? {
+            Own::Known(own, _) => self.is_there(fleet, seq, &own).await,
+            Own::Lost(_) | Own::Elsewhere => Ok(false),
+        }
+    }
+
+    /// Whether the fleet has this hash behind this line.
+    async fn is_there(&self, fleet: &Fleet, seq: u64, chain: &Chain) -> Result<bool, Trouble> {
+        if seq == 0 {
+            return Ok(true);
+        }
+        let there = fleet.chain_at(&self.identity, seq).await?;
+        Ok(there.is_some_and(|(there_seq, there)| (there_seq, &there) == (seq, chain)))
     }
 
     async fn lines_since(&self, place: &mut Place) -> Result<Since, Trouble> {
@@ -436,11 +503,22 @@ impl Hearing {
         Ok(hello.await?)
     }
 
-    /// Presents that it holds nothing of any shared cap.
+    /// Presents that it holds nothing of any shared cap, and how far its lines were taken.
     pub async fn hold_nothing(&self, fleet: &Fleet, machine: &str) -> Result<(), Trouble> {
-        fleet.hold(&self.identity, machine, 0, &[]).await?;
+        let mark_seq = self.acknowledged_seq;
+        fleet.hold(&self.identity, machine, mark_seq, &[]).await?;
         Ok(())
     }
+}
+
+fn is_loss(line: &Shelved) -> bool {
+    matches!(
+        line,
+        Shelved::Gap {
+            why: GapWhy::Lost,
+            ..
+        }
+    )
 }
 
 pub async fn journal_seq(state_dir: &Path) -> Result<u64, Trouble> {

@@ -432,3 +432,102 @@ async fn the_schema_may_be_set_up_again_and_keeps_what_is_there() {
         "{trouble}"
     );
 }
+
+/// The lines with these numbers are gone from the journal.
+fn lose_lines(bursar: &Bursar, lost: std::ops::RangeInclusive<u64>) {
+    let path = bursar.state_dir().join("journal/00000001.jsonl");
+    let journal = std::fs::read_to_string(&path).expect("a journal");
+    let is_lost = |line: &&str| {
+        let mut lost = lost.clone();
+        lost.any(|seq| line.starts_with(&format!("{{\"seq\":{seq},")))
+    };
+    let kept = journal.split_inclusive('\n').filter(|line| !is_lost(line));
+    let kept: String = kept.collect();
+    assert_ne!(kept, journal, "the test would show nothing");
+    std::fs::write(&path, kept).expect("it is written");
+}
+
+/// Else what follows them would be shipped a second time, under another name.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn lines_that_are_lost_after_they_were_shipped_make_no_copy_of_the_ledger() {
+    let postgres = fleet();
+    let origin = pricing(11).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
+    for prompt in ["a", "b", "c"] {
+        buy(&bursar, prompt).await;
+    }
+    assert_eq!(ship(&database, &mut shipping).await.mark_seq, 6);
+    lose_lines(&bursar, 3..=4);
+    std::fs::remove_file(bursar.state_dir().join("fleet-marks")).expect("it was there");
+
+    let mut again = joined(&database, &bursar.state_dir(), 1).await;
+    let shipped = ship(&database, &mut again).await;
+
+    assert_eq!(
+        (shipped.lines, shipped.mark_seq, shipped.forked),
+        (0, 6, false)
+    );
+    assert_eq!(summed(&postgres), (3, 33));
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_clone_that_lost_lines_ships_what_is_its_own_and_no_line_that_both_have() {
+    let postgres = fleet();
+    let origin = pricing(11).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
+    for prompt in ["a", "b", "c"] {
+        buy(&bursar, prompt).await;
+    }
+    ship(&database, &mut shipping).await;
+    let clone = Bursar::on(copied(&bursar.state_dir()), &origin.url()).await;
+    buy(&bursar, "on the original").await;
+    assert_eq!(ship(&database, &mut shipping).await.mark_seq, 8);
+    for prompt in ["on the clone", "and once more"] {
+        buy(&clone, prompt).await;
+    }
+    // Of what both have, and not the last of it.
+    lose_lines(&clone, 3..=4);
+    std::fs::remove_file(clone.state_dir().join("fleet-marks")).expect("it was there");
+
+    let mut cloned = joined(&database, &clone.state_dir(), 1).await;
+    let shipped = ship(&database, &mut cloned).await;
+
+    assert!(shipped.forked, "{shipped:?}");
+    assert_eq!(summed(&postgres), (6, 66));
+    let lost = "SELECT count(*) FROM bursar_fleet.lines WHERE kind = 'lost'";
+    assert_eq!(postgres.sql(DATABASE, lost), "0", "the fleet has them");
+}
+
+/// Nothing follows them in the fleet that would show whose they were: they are a loss, under another name.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn lines_that_are_lost_across_the_fleets_mark_are_a_loss_and_what_follows_counts_once() {
+    let postgres = fleet();
+    let origin = pricing(11).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
+    for prompt in ["a", "b"] {
+        buy(&bursar, prompt).await;
+    }
+    assert_eq!(ship(&database, &mut shipping).await.mark_seq, 4);
+    for prompt in ["c", "d"] {
+        buy(&bursar, prompt).await;
+    }
+    lose_lines(&bursar, 4..=6);
+    std::fs::remove_file(bursar.state_dir().join("fleet-marks")).expect("it was there");
+
+    let mut again = joined(&database, &bursar.state_dir(), 1).await;
+    let shipped = ship(&database, &mut again).await;
+
+    assert_eq!((shipped.lines, shipped.mark_seq), (3, 8));
+    assert_eq!(summed(&postgres), (3, 33), "a, b and d");
+    let losses = "SELECT seq, last_seq FROM bursar_fleet.lines WHERE kind = 'lost'";
+    assert_eq!(postgres.sql(DATABASE, losses), "4|6");
+}

@@ -15,7 +15,7 @@ use super::{DATABASE, fleet, left_alone, private_file};
 use crate::support::daemon::{Daemon, Signal, command};
 use crate::support::postgres::Postgres;
 use crate::support::wire::request;
-use crate::support::{Sandbox, chat, within};
+use crate::support::{Bursar, Sandbox, chat, within};
 
 /// A person with a login of a role, and a file with its URL.
 pub(super) struct Person {
@@ -195,6 +195,56 @@ pub(super) async fn is_frozen_within(patience: Duration, member: &Member, wanted
         page.text().contains(&line).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn all_machines_together_are_held_against_the_services_own_figure() {
+    let postgres = fleet();
+    let reader = Person::new(&postgres, "reader");
+    let sandbox = Sandbox::start().await;
+    let one = Member::start(&sandbox.url(), &postgres, 1).await;
+    let two = Member::start(&sandbox.url(), &postgres, 2).await;
+    one.buy("on one").await;
+    one.buy("hard: why, on one?").await;
+    two.buy("on two").await;
+    is_shipped(&postgres, 3).await;
+    within(Duration::from_secs(60), "all lines to be there", || async {
+        let behind = "SELECT sum(lines_behind) FROM bursar_fleet.fleet";
+        (postgres.sql(DATABASE, behind) == "0").then_some(())
+    })
+    .await;
+    let state = one.state_dir();
+    // The daemon of this machine asks the service, whose figure is the organization's.
+    let asked = [
+        "reconcile",
+        "--fleet",
+        "--state-dir",
+        state.to_str().expect("UTF-8"),
+    ];
+
+    let equal = reader.document(&asked).await;
+
+    assert_eq!(equal["conclusion"], "equal", "{equal}");
+    let source = equal["source"].as_str().expect("a member's name");
+    assert_ne!(source, "typed", "{equal}");
+    assert_eq!(
+        equal["service_micro_usd"],
+        sandbox.debited().await,
+        "{equal}"
+    );
+    let hosts = equal["hosts"].as_array().expect("hosts");
+    let hosts: Vec<_> = hosts.iter().map(|host| host["host"].as_str()).collect();
+    assert_eq!(hosts, [Some("host-1"), Some("host-2")], "{equal}");
+
+    // A machine that is not in the fleet spends with the same key.
+    let alone = Bursar::before(&sandbox.url()).await;
+    alone.post("/v1/chat/completions", &chat("elsewhere")).await;
+    let apart = reader.gives(&[&asked[..], &["--json"]].concat()).await;
+    assert_eq!(apart.code, Some(1), "{}{}", apart.out, apart.err);
+    let apart: Value = serde_json::from_str(&apart.out).expect("a document");
+    assert_eq!(apart["conclusion"], "unexplained", "{apart}");
+    assert_eq!(apart["difference_micro_usd"], alone.billed(), "{apart}");
 }
 
 #[tokio::test]

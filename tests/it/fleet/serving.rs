@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::commands::is_frozen;
-use super::{CODE, DATABASE, fleet, pricing_always, private_file, summed};
+use super::holder::{Holder, capped, charged, granted};
+use super::{CODE, DATABASE, connect, fleet, pricing_always, private_file, summed};
 use crate::support::daemon::{Daemon, Signal, command, run_arguments};
 use crate::support::postgres::Postgres;
 use crate::support::wire::request;
@@ -114,7 +115,7 @@ impl Member {
         }
     }
 
-    fn billed(&self) -> u64 {
+    pub(super) fn billed(&self) -> u64 {
         billed(&self.state_dir())
     }
 }
@@ -277,4 +278,60 @@ async fn a_database_of_a_later_version_gets_no_lines_and_still_stops_the_money()
     postgres.sql(DATABASE, &version(2));
     is_shipped(&postgres, 3).await;
     within(patience, "the fleet to lack nothing", lacks(0)).await;
+}
+
+/// As `bursar fleet schema` printed it while its version was 1.
+const VERSION_1: &str = include_str!("../../rig/fleet-schema-1.sql");
+
+/// The machines are upgraded first.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_database_of_an_earlier_version_gets_no_lines_and_still_stops_the_money() {
+    let postgres = Postgres::start();
+    postgres.sql("postgres", &format!("CREATE DATABASE {DATABASE}"));
+    postgres.sql(DATABASE, VERSION_1);
+    let roles = format!(
+        "CREATE ROLE node LOGIN IN ROLE bursar_node; SELECT bursar_fleet.invite('{CODE}1', NULL)"
+    );
+    postgres.sql(DATABASE, &roles);
+    let origin = pricing_always(1).await;
+    let member = Member::start(&origin.url(), &postgres, 1).await;
+    member.buy("one").await;
+    postgres.sql(DATABASE, "SELECT bursar_fleet.order_freeze('')");
+    is_frozen(&member, true).await;
+    assert_eq!(member.ask("frozen").await.code(), Some("frozen"));
+    postgres.sql(DATABASE, "SELECT bursar_fleet.order_thaw('')");
+    is_frozen(&member, false).await;
+    assert_eq!(summed(&postgres).0, 0);
+
+    postgres.sql(DATABASE, bursar::fleet::schema::SQL);
+    is_shipped(&postgres, 1).await;
+}
+
+/// It obeys no shared cap; others do, and what they leased since the backup is forgotten.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_machine_that_only_ships_shows_by_its_mark_that_the_database_was_restored() {
+    let postgres = capped(1_000);
+    let origin = pricing_always(1).await;
+    let member = Member::start(&origin.url(), &postgres, 1).await;
+    let mut holder = Holder::new(&postgres, 2).await;
+    member.buy("before the backup").await;
+    is_shipped(&postgres, 1).await;
+    let backup = postgres.backup(DATABASE);
+    let lease = granted(holder.wants(300).await).lease.lease;
+    member.buy("behind the backup").await;
+    is_shipped(&postgres, 2).await;
+    postgres.sql("postgres", "ALTER ROLE node NOLOGIN");
+    postgres.restore(DATABASE, &backup);
+    assert_eq!(summed(&postgres).0, 1, "it forgot the second");
+    postgres.sql("postgres", "ALTER ROLE node LOGIN");
+
+    is_shipped(&postgres, 2).await;
+    let pause = "SELECT awaited FROM bursar_fleet.pause";
+    assert_eq!(postgres.sql(DATABASE, pause), "1", "the holder");
+    holder.fleet = connect(&postgres).await;
+    holder.hello().await;
+    assert!(!holder.hold(&[lease]).await.is_paused);
+    assert_eq!(charged(&postgres), 300);
 }
