@@ -182,3 +182,13 @@ pub fn chunks(bytes: usize) -> Vec<String> {
         .chain([chunk(json!({}), json!("tool_calls"))])
         .collect()
 }
+
+/// As [`chunks`], of about so many bytes on the wire.
+pub fn chunks_sent(bytes: usize) -> Vec<String> {
+    const SAMPLE: usize = 10_000;
+    let lines = chunks(SAMPLE);
+    let lines = lines
+        .iter()
+        .map(|chunk| "data: ".len() + chunk.len() + "\n\n".len());
+    chunks(bytes * SAMPLE / lines.sum::<usize>())
+}

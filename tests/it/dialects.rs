@@ -3,6 +3,7 @@
 // Tables are spelled where they are read.
 #![allow(clippy::type_complexity)]
 
+mod allocations;
 mod errors;
 mod explained;
 mod live;

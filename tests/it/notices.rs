@@ -183,3 +183,34 @@ async fn a_program_of_the_daemon_has_none_of_its_files_open_and_a_trial_says_how
     assert!(words.contains("exit status: 3"), "{words}");
     daemon.terminate().await;
 }
+
+/// Three trials and the notice of a cap at once, to a program that says when another one runs beside it.
+#[tokio::test]
+async fn one_notice_is_sent_at_a_time_a_trial_beside_others_too() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let file = folder.path().join("told");
+    let program = format!(
+        "mkdir {0}.busy || echo '\"beside another\"' >>{0}; cat >>{0}; echo >>{0}; sleep 0.3; rmdir {0}.busy",
+        file.display()
+    );
+    let place = Place::new(&program).await;
+    let daemon = place.daemon().await;
+    spend(&daemon).await;
+    spend(&daemon).await;
+    let tried =
+        futures_util::future::join_all((0..3).map(|_| place.run(&["caps", "notify"]))).await;
+    for tried in tried {
+        assert!(tried.status.success(), "{tried:?}");
+    }
+    let told = told(&file, 4).await;
+    let events = told.iter().map(|notice| notice["event"].as_str());
+    let mut events: Vec<_> = events.collect();
+    events.sort_unstable();
+    let trial = Some("trial");
+    assert_eq!(
+        events,
+        [Some("cap_warning"), trial, trial, trial],
+        "{told:?}"
+    );
+    daemon.terminate().await;
+}
