@@ -68,8 +68,8 @@ torture: ## a thousand kills, every call to the disk failing, 2000 power cuts, 2
 
 leases: ## 10,000 runs of the model of shared caps, and one with 10,000 bursars
 	@scripts/setup-native.sh
-	BURSAR_LEASE_RUNS=10000 cargo test --workspace --locked --lib no_shared_cap_is_exceeded
-	BURSAR_LEASE_RUNS=1 BURSAR_LEASE_HOLDERS=10000 cargo test --workspace --locked --lib no_shared_cap_is_exceeded
+	BURSAR_LEASE_RUNS=10000 cargo test --workspace --locked --release --lib no_shared_cap_is_exceeded
+	BURSAR_LEASE_RUNS=1 BURSAR_LEASE_HOLDERS=10000 cargo test --workspace --locked --release --lib no_shared_cap_is_exceeded
 
 faults: ## plant faults one after the other, and say which test catches each (N=3,7 for some)
 	@scripts/setup-native.sh

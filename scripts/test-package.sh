@@ -73,6 +73,7 @@ say "install: it starts nothing and asks nothing"
 must "Setting up bursar" dpkg -i "/srv/$first" "/srv/$sandbox"
 must_not systemctl is-active bursar.service
 must_not systemctl is-active bursar.socket
+must_not systemctl is-active bursar-admin.socket
 must "bursar 0" bursar --version
 must "bursar-apps" getent group bursar-apps
 must "bursar-read" getent group bursar-read
@@ -211,6 +212,13 @@ must "" systemctl stop bursar.socket bursar-admin.socket bursar.service
 must "" systemctl start bursar.socket bursar-admin.socket bursar.service
 must "active" systemctl is-active bursar.service
 must "" systemctl reload bursar.service
+must "pass  key" bursar doctor
+must "" cp /etc/bursar/api-key.cred /srv/first.cred
+must "the key is in /etc/bursar/api-key.cred" sh -c 'bursar key set </srv/api-key'
+must_not cmp -s /etc/bursar/api-key.cred /srv/first.cred
+must_not test -e /etc/bursar/api-key
+must_not sh -c 'grep -qf /srv/api-key /etc/bursar/api-key.cred'
+must "" systemctl restart bursar.service
 must "pass  key" bursar doctor
 must "" sh -c 'rm -r /etc/systemd/system/bursar*.d /etc/bursar/api-key.cred'
 must "" mv /srv/api-key /etc/bursar/api-key

@@ -31,7 +31,7 @@ use uuid::Uuid;
 
 use self::engine::{Answers, Engine};
 pub use self::engine::{Ask, Call, Errand, FlightEnd, Heard, Repeats, Round, Slice};
-pub use self::orders::{Frozen, OrderError, Orders, Raise};
+pub use self::orders::{Frozen, OrderError, Orders, Raise, no_cap};
 use self::orders::{OrdersVersion, Turn};
 pub use self::refused::{Reached, Refused, SharedRefusal, SharedWhy};
 pub use self::rules::{Rules, Scope};

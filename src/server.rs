@@ -349,6 +349,7 @@ impl Server {
             version = env!("CARGO_PKG_VERSION"),
             upstream = %server.config.upstream.base_url,
             state_dir = %server.config.ledger.state_dir.display(),
+            config = server.config.path.as_ref().map(|path| tracing::field::display(path.display())),
             "started"
         );
         Ok(server)

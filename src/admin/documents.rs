@@ -78,6 +78,8 @@ pub struct StatusDocument {
     pub upstream: String,
     pub key: KeyStatus,
     pub traffic: TrafficStatus,
+    /// Its configuration file. `None`: there is none.
+    pub config: Option<String>,
     /// Settings of the file that wait for a restart, `[listen] proxy`; what a reload could change is in force.
     pub waits_for_restart: Vec<String>,
     /// This and the next four: `None` while the journal is added up.

@@ -356,6 +356,7 @@ fn status(admin: &Admin) -> StatusDocument {
         upstream: config.upstream.base_url.to_string(),
         key: (admin.key)(),
         traffic: admin.metrics.traffic.now().into(),
+        config: config.path.as_ref().map(|path| path.display().to_string()),
         waits_for_restart: admin.waits_for_restart.load().to_vec(),
         ledger: LedgerStatus::new(config.ledger.state_dir.display().to_string(), health),
         fleet: admin.metrics.fleet.now().map(FleetStatus::from),

@@ -11,6 +11,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::window::{Period, Window};
+use crate::config::ALL_APPS;
 use crate::ledger::LedgerError;
 use crate::ledger::record::{sealed, unsealed};
 use crate::ledger::state_dir::Directory;
@@ -57,16 +58,25 @@ pub struct Orders {
 pub enum OrderError {
     #[error("it could not be written: {0}")]
     Ledger(#[from] LedgerError),
-    #[error(
-        "{scope} has no cap of the {period} that could be raised; set one in the configuration first, or \
-         with `bursar app set` for an app that was added"
-    )]
+    #[error("{}", no_cap(.scope, *.period))]
     NoCap { scope: String, period: Period },
     #[error(
         "{to} is below the cap, which is {configured}; change the configuration to lower it, and take a \
          raise back with --undo"
     )]
     NotRaised { to: MicroUsd, configured: MicroUsd },
+}
+
+/// Why no cap is raised, and what to do.
+pub fn no_cap(scope: &str, period: Period) -> String {
+    let whose = match scope {
+        ALL_APPS => "all apps together".to_owned(),
+        app => format!("the app {app}"),
+    };
+    format!(
+        "there is no cap of the {period} for {whose}: set one in the configuration, or with `bursar app set` for an app \
+         that was added"
+    )
 }
 
 /// No other process writes the file as long as this lives.

@@ -26,7 +26,7 @@ use crate::admin::orders::RaiseOrder;
 use crate::apps::{self, Declared, rules_of};
 use crate::calendar;
 use crate::caps::{
-    CapView, CapsView, FrozenView, Orders, Period, Rules, SessionCapsView, SharedCapView,
+    CapView, CapsView, FrozenView, Orders, Period, Rules, SessionCapsView, SharedCapView, no_cap,
 };
 use crate::clock::SystemClock;
 use crate::config::ALL_APPS;
@@ -223,11 +223,8 @@ fn configured(view: &CapsView, app: Option<&str>, period: Period) -> Result<Micr
     let scope = app.unwrap_or(ALL_APPS);
     let mut caps = view.caps.iter();
     let cap = caps.find(|cap| cap.scope == scope && cap.period == period);
-    cap.map(|cap| cap.configured).ok_or_else(|| {
-        CliError::Failed(format!(
-            "{scope} has no cap of the {period} that could be raised"
-        ))
-    })
+    cap.map(|cap| cap.configured)
+        .ok_or_else(|| CliError::Failed(no_cap(scope, period)))
 }
 
 /// Caps that hold beside the one that was raised and are reached before it, in words.

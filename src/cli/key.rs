@@ -4,12 +4,14 @@
 //! for its models with it, which costs nothing; a key that it refuses is not written.
 //!
 //! Promise: the key is in no argument, is never printed, and is written to one file, 0600, whole or not
-//! at all. What stood there stays until the new one is proven.
+//! at all; where the system service's is encrypted, it is written as encrypted. What stood there stays until the new one is
+//! proven.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::io::{self, IsTerminal, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use http::StatusCode;
 use rustix::fs::{Gid, Uid, fchown};
@@ -32,6 +34,9 @@ use crate::config::{
 };
 use crate::proxy::{self, Authorities};
 use crate::server::ServerError;
+
+/// The key of the system service where systemd has encrypted it (docs/secrets.md).
+const SEALED_KEY: &str = "/etc/bursar/api-key.cred";
 
 /// Permission bits of a file's group.
 const FOR_GROUP: u32 = 0o070;
@@ -114,10 +119,9 @@ fn set(args: &KeySetArgs) -> Result<(), CliError> {
         return say_document(&KeySetDocument {
             key_file: path.display().to_string(),
             checked: !args.no_check,
-            takes: if path == Path::new(UNITS_KEY) {
-                "restart"
-            } else {
-                "reload"
+            takes: match is_units(&path) {
+                true => "restart",
+                false => "reload",
             },
         });
     }
@@ -138,7 +142,7 @@ fn place(overrides: &Overrides, env: &Env) -> Result<PathBuf, CliError> {
         )),
         // What root sets without naming a place is the key of the system service, where that is installed.
         KeyPlace::Nowhere if geteuid().is_root() && Path::new(UNITS_KEY).parent().is_some_and(Path::is_dir) => {
-            Ok(PathBuf::from(UNITS_KEY))
+            units_key()
         }
         KeyPlace::Nowhere => Err(CliError::Failed(format!(
             "no file is configured for the key: write api_key_file = \"api-key\" below [upstream] of \
@@ -146,6 +150,27 @@ fn place(overrides: &Overrides, env: &Env) -> Result<PathBuf, CliError> {
              --api-key-file FILE. The key of the shipped system service is in {UNITS_KEY}: sudo bursar key set"
         ))),
     }
+}
+
+/// Where the system service has its key.
+fn units_key() -> Result<PathBuf, CliError> {
+    match (
+        Path::new(UNITS_KEY).exists(),
+        Path::new(SEALED_KEY).exists(),
+    ) {
+        (true, true) => Err(CliError::Failed(format!(
+            "{UNITS_KEY} and {SEALED_KEY} are both there, and the service reads one of them: name it with \
+             --api-key-file FILE, or remove the other"
+        ))),
+        (false, true) => Ok(PathBuf::from(SEALED_KEY)),
+        (_, false) => Ok(PathBuf::from(UNITS_KEY)),
+    }
+}
+
+fn is_units(path: &Path) -> bool {
+    [UNITS_KEY, SEALED_KEY]
+        .iter()
+        .any(|units| path == Path::new(units))
 }
 
 /// What stands there now; `None` for nothing.
@@ -276,7 +301,10 @@ fn must_be_taken(config: Config, authorities: Authorities, upstream: &str) -> Re
 
 fn write(path: &Path, key: &ApiKey, before: Option<&Metadata>) -> Result<(), CliError> {
     let target = WholeFile::create(path)?;
-    let written = own_as(&target, before).and_then(|()| key.write_to(&mut target.file()));
+    let written = own_as(&target, before).and_then(|()| match path == Path::new(SEALED_KEY) {
+        true => seal(key, target.file()),
+        false => key.write_to(&mut target.file()),
+    });
     written.map_err(|error| {
         CliError::Failed(format!("{} cannot be written: {error}", path.display()))
     })?;
@@ -288,6 +316,26 @@ fn write(path: &Path, key: &ApiKey, before: Option<&Metadata>) -> Result<(), Cli
         ));
     }
     Ok(())
+}
+
+/// Has systemd encrypt the key for the credential `api-key` of this machine. It reaches systemd's program by a pipe.
+fn seal(key: &ApiKey, to: &File) -> io::Result<()> {
+    let mut sealing = Command::new("systemd-creds")
+        .args(["encrypt", "--name=api-key", "-", "-"])
+        .stdin(Stdio::piped())
+        .stdout(to.try_clone()?)
+        .spawn()
+        .map_err(|error| io::Error::new(error.kind(), format!("systemd-creds: {error}")))?;
+    let written = match sealing.stdin.take() {
+        Some(mut input) => key.write_to(&mut input),
+        None => Err(io::ErrorKind::BrokenPipe.into()),
+    };
+    match sealing.wait()? {
+        ended if ended.success() => written,
+        ended => Err(io::Error::other(format!(
+            "systemd-creds encrypt ended with {ended}"
+        ))),
+    }
 }
 
 /// Root writes the file of a service's user: it stays that user's.
@@ -305,7 +353,7 @@ fn own_as(target: &WholeFile, before: Option<&Metadata>) -> io::Result<()> {
 
 /// How a daemon is started with the key, and when a running one takes it.
 fn in_force(path: &Path, env: &Env) -> &'static str {
-    if path == Path::new(UNITS_KEY) {
+    if is_units(path) {
         return "bursar: to start the service: systemctl enable --now bursar.socket bursar-admin.socket bursar\n\
                 bursar: if it is running, it keeps the key it was started with: systemctl restart bursar";
     }

@@ -22,6 +22,7 @@ use super::locate::SourceArgs;
 use super::output::{say, say_document};
 use super::runtime::block_on;
 use crate::admin::line::LineDocument;
+use crate::config::ListenAddr;
 use crate::ledger::MicroUsdSum;
 use crate::screen::shown;
 
@@ -60,6 +61,8 @@ struct LineAnswer {
     line: String,
     /// `null`: there are none, and the line says why.
     day: Option<LineDocument>,
+    /// The address that they are from. `null`: no daemon gave them.
+    asked: Option<String>,
 }
 
 /// What a program writes into its status line's command, as far as it is read.
@@ -85,11 +88,13 @@ pub fn line(args: &Args) -> Result<(), CliError> {
     let without_figures = |line: &str| LineAnswer {
         line: line.to_owned(),
         day: None,
+        asked: None,
     };
     let answer = match asked {
-        Ok(Some(day)) => LineAnswer {
-            line: text(&day),
+        Ok(Some((day, address))) => LineAnswer {
+            line: text(&day, &address),
             day: Some(day),
+            asked: Some(address.to_string()),
         },
         Ok(None) => without_figures(AWAY),
         Err(CliError::Said) => without_figures(SILENT),
@@ -141,8 +146,9 @@ fn session_in(input: BorrowedFd<'_>) -> Option<String> {
     None
 }
 
-/// `$0.42 session · $3.10 of $5.00 today · 2 in doubt · FROZEN · held back: balance`
-fn text(day: &LineDocument) -> String {
+/// `$0.42 session · $3.10 of $5.00 today · 2 in doubt · FROZEN · held back: balance · 127.0.0.1:8328`: the last where the
+/// figures are from a port, behind which any user of this machine may listen.
+fn text(day: &LineDocument, asked: &ListenAddr) -> String {
     let today = &day.today;
     let mut parts = Vec::new();
     if let Some(session) = day.session_micro_usd {
@@ -167,6 +173,9 @@ fn text(day: &LineDocument) -> String {
     }
     if !day.writable {
         parts.push("ledger not writable".to_owned());
+    }
+    if matches!(asked, ListenAddr::Tcp(_)) {
+        parts.push(asked.to_string());
     }
     shown(&parts.join(" · ")).into_owned()
 }

@@ -31,7 +31,7 @@ use self::daemons::{
 pub use self::system::{SYSTEM_STATE_DIR, UNITS_KEY};
 use self::system::{System, UNITS_CONFIG};
 use super::arguments::zone;
-use super::client::{ANSWER_DEADLINE, Client};
+use super::client::{ANSWER_DEADLINE, Client, Response};
 use super::daemon::{Question, ask, document, not_asked};
 use super::error::CliError;
 use super::output::remark;
@@ -108,15 +108,21 @@ impl LedgerArgs {
     /// The directory of one that is there, for what only reads: where nothing is named and the own place has none, the
     /// system service's.
     pub async fn found_to_read(&self) -> Result<PathBuf, CliError> {
-        self.to_read(&self.asked()?, &System::installed()).await
+        let (asked, system) = (self.asked()?, System::installed());
+        self.to_read(&asked, &system, &mut remarked).await
     }
 
-    async fn to_read(&self, asked: &Asked, system: &System) -> Result<PathBuf, CliError> {
+    async fn to_read(
+        &self,
+        asked: &Asked,
+        system: &System,
+        say: &mut dyn FnMut(String),
+    ) -> Result<PathBuf, CliError> {
         if !asked.is_systems(system) {
             return Ok(self.found().await?.state_dir);
         }
         let state_dir = system.state_dir.clone();
-        remark(format_args!(
+        say(format!(
             "bursar: read from the files of {}",
             state_dir.display()
         ));
@@ -156,11 +162,17 @@ impl LedgerArgs {
 impl SourceArgs {
     /// The daemon that was named, else the first that answers, else the files.
     pub async fn find(&self) -> Result<Source, CliError> {
+        self.find_saying(&mut remarked).await
+    }
+
+    /// The same, where what a person has to know of it is shown otherwise than as a line of its own.
+    pub async fn find_saying(&self, say: &mut dyn FnMut(String)) -> Result<Source, CliError> {
         let (asked, system) = self.looked_for().await?;
-        match answering(&asked, &system).await {
-            Some(client) => Ok(Source::Daemon(client)),
-            None => Ok(Source::Journal(self.ledger.to_read(&asked, &system).await?)),
+        if let Some(client) = answering(&asked, &system, say).await {
+            return Ok(Source::Daemon(client));
         }
+        let state_dir = self.ledger.to_read(&asked, &system, say).await?;
+        Ok(Source::Journal(state_dir))
     }
 
     /// The daemon that was named, else the first whose socket answers: one that other programs may be sent to. Behind
@@ -168,30 +180,33 @@ impl SourceArgs {
     pub async fn find_trusted(&self) -> Result<Option<Client>, CliError> {
         match self.looked_for().await? {
             (Asked::Daemon(client, _), _) => Ok(Some(client)),
-            (asked, system) => Ok(first_that_answers(&asked, &asked.sockets(&system)).await?),
+            (asked, system) => {
+                let sockets = asked.sockets(&system);
+                Ok(first_that_answers(&asked, &sockets, &mut remarked).await?)
+            }
         }
     }
 
     /// The answer to one question that has to be quick, of the daemon that was named, else of the first that gives
-    /// one. No journal is read, and no second daemon looked for. `None`: no daemon is there.
+    /// one, and its address. No journal is read, and no second daemon looked for. `None`: no daemon is there.
     pub async fn ask_quickly<T: DeserializeOwned>(
         &self,
         question: &Question,
         within: Duration,
-    ) -> Result<Option<T>, CliError> {
+    ) -> Result<Option<(T, ListenAddr)>, CliError> {
         let (asked, system) = self.looked_for().await?;
         if let Asked::Daemon(client, _) = &asked {
             let client = client.clone().answering_within(within);
             return match client.get(question.path()).await {
                 Err(error) if error.means_no_daemon() => Ok(None),
-                answer => document(&client, answer?).await.map(Some),
+                answer => answered(&client, answer?).await.map(Some),
             };
         }
         for address in [asked.sockets(&system), asked.ports(&system)].concat() {
             let is_own = asked.is_own(&address);
             let client = reader_of(address, within);
             match client.get(question.path()).await {
-                Ok(answer) => return document(&client, answer).await.map(Some),
+                Ok(answer) => return answered(&client, answer).await.map(Some),
                 // The figures of another one would be taken for this one's.
                 Err(error) if is_own && !error.means_no_daemon() => return Err(error.into()),
                 Err(_) => {}
@@ -205,12 +220,12 @@ impl SourceArgs {
     pub async fn find_files(&self) -> Result<Source, CliError> {
         let (asked, system) = self.looked_for().await?;
         if !matches!(asked, Asked::Ledger(_))
-            && let Some(client) = answering(&asked, &system).await
+            && let Some(client) = answering(&asked, &system, &mut remarked).await
             && !asked.is_own(client.address())
         {
             return Ok(Source::Daemon(client));
         }
-        let state_dir = self.ledger.to_read(&asked, &system).await?;
+        let state_dir = self.ledger.to_read(&asked, &system, &mut remarked).await?;
         Ok(Source::Journal(state_dir))
     }
 
@@ -274,7 +289,8 @@ impl SourceArgs {
             let daemon = socket_client(address, ANSWER_DEADLINE);
             match daemon.get("/api/apps").await {
                 Ok(answer) if answer.status().is_success() => {
-                    name_others(&daemon, None, &asked.others(&running, &daemon), right).await;
+                    let others = asked.others(&running, &daemon);
+                    name_others(&daemon, None, &others, right, &mut remarked).await;
                     return Ok(Keeper::Daemon(daemon));
                 }
                 Ok(answer) => {
@@ -377,6 +393,19 @@ fn systems_place(system: &System, right: Right) -> Result<Whereabouts, CliError>
         ..Overrides::default()
     };
     Ok(Whereabouts::find(&overrides, &Env::from_process())?)
+}
+
+/// As a line of its own.
+fn remarked(words: String) {
+    remark(words);
+}
+
+async fn answered<T: DeserializeOwned>(
+    client: &Client,
+    answer: Response,
+) -> Result<(T, ListenAddr), CliError> {
+    let document = document(client, answer).await?;
+    Ok((document, client.address().clone()))
 }
 
 fn must_have_ledger(state_dir: &Path) -> Result<(), CliError> {

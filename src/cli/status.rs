@@ -92,7 +92,7 @@ struct StatusScreen {
 struct Whole<'a> {
     #[serde(flatten)]
     screen: &'a StatusScreen,
-    /// The newest request of today that failed or whose price is in doubt.
+    /// The newest request that failed or whose price is in doubt.
     last_problem: Option<EntryDocument>,
 }
 
@@ -377,6 +377,10 @@ fn daemon_lines(daemon: &StatusDocument, zone: &TimeZone) -> Vec<(&'static str, 
         true => "any local process may spend: bursar app add NAME ends that",
         false => "a token is needed",
     };
+    let config = match &daemon.config {
+        Some(path) => shown(path).into_owned(),
+        None => "none: the defaults".to_owned(),
+    };
     vec![
         (
             "bursar",
@@ -387,6 +391,7 @@ fn daemon_lines(daemon: &StatusDocument, zone: &TimeZone) -> Vec<(&'static str, 
         ),
         ("base URL", format!("{url} ({callers})")),
         ("service", shown(&daemon.upstream).into_owned()),
+        ("config", config),
         ("key", key(daemon, zone)),
     ]
 }

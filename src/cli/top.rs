@@ -21,6 +21,7 @@ use super::csv;
 use super::daemon::{Question, ask};
 use super::error::CliError;
 use super::locate::SourceArgs;
+use super::look::Look;
 use super::output::{at_terminal, say, say_document};
 use super::runtime::block_on;
 use super::source::Source;
@@ -131,14 +132,17 @@ struct SeenEntry {
 struct LiveScreen<'a> {
     args: &'a Args,
     watch: Watch,
-    /// What is asked. Kept, so that what is said of it is said once.
+    /// What is asked.
     place: Option<(Source, TimeZone)>,
+    /// What a person has to know of that, in lines. A line beside the screen would be drawn over.
+    remarks: Vec<String>,
 }
 
 pub fn top(args: &Args) -> Result<(), CliError> {
     if args.once || args.json || args.csv || !at_terminal() {
         let (source, zone, frame) = block_on(async {
-            let (source, zone) = found(args).await?;
+            let source = args.source.find().await?;
+            let zone = zone(args, &source).await?;
             let frame = Watch::default().frame(&source, &zone).await?;
             Ok::<_, CliError>((source, zone, frame))
         })?;
@@ -152,11 +156,9 @@ pub fn top(args: &Args) -> Result<(), CliError> {
     block_on(live(args))
 }
 
-/// What is asked, and the zone whose day "today" is: that of the caps, as in `bursar status`.
-async fn found(args: &Args) -> Result<(Source, TimeZone), CliError> {
-    let source = args.source.find().await?;
-    let zone = args.source.zone(&source, None).await?;
-    Ok((source, zone))
+/// The zone whose day "today" is: that of the caps, as in `bursar status`.
+async fn zone(args: &Args, source: &Source) -> Result<TimeZone, CliError> {
+    args.source.zone(source, None).await
 }
 
 /// Draws until Ctrl-C.
@@ -166,6 +168,7 @@ async fn live(args: &Args) -> Result<(), CliError> {
         args,
         watch: Watch::default(),
         place: None,
+        remarks: Vec::new(),
     };
     let mut begin = CLEAR;
     loop {
@@ -206,12 +209,22 @@ impl LiveScreen<'_> {
         if !self.is_found().await {
             // Perhaps a daemon with another ledger.
             self.watch = Watch::default();
-            self.place = Some(found(self.args).await?);
+            self.remarks.clear();
+            let look = Look::of_width(COLUMNS);
+            let say = &mut |words: String| {
+                let lines = look.wrapped(&shown(&words), 0);
+                self.remarks.extend(lines.lines().map(str::to_owned));
+            };
+            let source = self.args.source.find_saying(say).await?;
+            let zone = zone(self.args, &source).await?;
+            self.place = Some((source, zone));
         }
         let Some((source, zone)) = &self.place else {
             return Ok(Vec::new());
         };
-        Ok(self.watch.frame(source, zone).await?.lines(zone))
+        let mut lines = self.remarks.clone();
+        lines.extend(self.watch.frame(source, zone).await?.lines(zone));
+        Ok(lines)
     }
 
     /// Files are read only until a daemon comes, or comes back.
@@ -222,7 +235,7 @@ impl LiveScreen<'_> {
             Some((Source::Journal(_), _)) => {
                 let status = Question::new("/api/status");
                 let asked = self.args.source.ask_quickly(&status, PAUSE).await;
-                !matches!(asked, Ok(Some(StatusDocument { .. })))
+                !matches!(asked, Ok(Some((StatusDocument { .. }, _))))
             }
         }
     }

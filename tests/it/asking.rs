@@ -274,7 +274,7 @@ fn rows(text: &str) -> Vec<Vec<&str>> {
 #[tokio::test]
 async fn every_reading_command_has_comma_separated_values() {
     let asked = Asked::start().await;
-    let table: [(&[&str], &str, usize); 8] = [
+    let table: [(&[&str], &str, usize); 9] = [
         (
             &["spend", "--by", "operation,model"],
             "operation,model,requests,billed_micro_usd,",
@@ -287,6 +287,7 @@ async fn every_reading_command_has_comma_separated_values() {
         (&["top"], "app,today_micro_usd,last_minute_micro_usd,", 1),
         (&["status"], "name,value", 40),
         (&["ledger", "verify"], "name,value", 15),
+        (&["reconcile"], "name,value", 5),
     ];
     for (words, header, count) in table {
         let text = asked.said(&[words, &["--csv"]].concat()).await;
@@ -299,6 +300,19 @@ async fn every_reading_command_has_comma_separated_values() {
         };
         assert!(is_count, "{words:?}: {text}");
     }
+    let of_a_session = ["explain", "--session", SESSION, "--csv"];
+    let of_a_session = asked.said(&of_a_session).await;
+    assert!(
+        of_a_session.starts_with("id,seq,at,local_time,"),
+        "{of_a_session}"
+    );
+    assert!(rows(&of_a_session).len() > 1, "{of_a_session}");
+    let build = command(&["version", "--csv"])
+        .output()
+        .await
+        .expect("it runs");
+    let build = String::from_utf8(build.stdout).expect("UTF-8");
+    assert!(build.starts_with("name,value\nversion,"), "{build}");
     let checks = ["doctor", "--csv", "--state-dir", &asked.state];
     let checks = command(&checks).output().await.expect("it runs");
     let checks = String::from_utf8(checks.stdout).expect("UTF-8");

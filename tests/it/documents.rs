@@ -207,6 +207,12 @@ fn every_page_of_the_documents_is_one_step_from_the_readme() {
 }
 
 #[test]
+fn the_readme_is_read_in_one_sitting() {
+    let lines = read(INDEX).lines().count();
+    assert!(lines <= 150, "{lines} lines");
+}
+
+#[test]
 fn the_page_for_developers_of_apps_says_what_to_do_about_every_error() {
     let page = read("docs/apps.md");
     let errors = read("docs/errors.md");

@@ -195,6 +195,11 @@ fn an_install_puts_down_what_the_package_holds_and_an_uninstall_leaves_the_confi
     assert_eq!(installed, packaged());
     for name in LOOKED_FOR {
         assert!(installed.contains_key(name), "{name}");
+        let is_completion = name.contains("completion");
+        assert!(
+            !is_completion || place.read(name).contains("spend"),
+            "{name}"
+        );
     }
     // A second install keeps the configuration.
     let config = place.tree().join("etc/bursar/config.toml");

@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 
 use crate::support::daemon::{Daemon, Signal, command};
-use crate::support::origin::billed;
+use crate::support::origin::{billed, json};
 use crate::support::wire::request;
 use crate::support::{Origin, Sandbox, Step, chat};
 
@@ -180,6 +180,87 @@ async fn the_live_screen_reads_the_files_while_its_daemon_is_away_and_asks_it_ag
     daemon.terminate().await;
 }
 
+/// Prints what is on the screen when it is drawn for the first time, and ends.
+const LOOKED_AT: &str = r#"
+import fcntl, os, pty, struct, sys, termios
+child, keeper = pty.fork()
+if child == 0:
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    os.execvp(sys.argv[1], sys.argv[1:])
+drawn = b""
+while b"\x1b[J" not in drawn:
+    drawn += os.read(keeper, 4096)
+os.write(keeper, b"\x03")
+print(drawn.rpartition(b"\x1b[H")[2].decode())
+"#;
+
+/// A user's own daemon, and another one at the port of their configuration, as the system service's is.
+#[tokio::test]
+async fn the_live_screen_and_the_line_name_the_port_that_they_read_from_and_the_screen_a_second_daemon()
+ {
+    let folder = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| folder.path().join(name);
+    let start = async |state: &Path| Daemon::start("http://127.0.0.1:9", state, &[]).await;
+    let own = start(&at("home/bursar")).await;
+    let other = start(&at("theirs")).await;
+    std::fs::create_dir_all(at("configs/bursar")).expect("a directory");
+    let lines = format!("[listen]\nadmin = [\"{}\"]\n", other.admin);
+    std::fs::write(at("configs/bursar/config.toml"), lines).expect("a file");
+    let of_the_user = |mut command: Command| {
+        command.env("XDG_STATE_HOME", at("home"));
+        command.env("XDG_CONFIG_HOME", at("configs"));
+        command.kill_on_drop(true);
+        command
+    };
+    let drawn = async || {
+        let top = command(&["top"]);
+        let mut terminal = Command::new("python3");
+        terminal
+            .args(["-c", LOOKED_AT])
+            .arg(top.as_std().get_program())
+            .args(top.as_std().get_args());
+        let output = of_the_user(terminal).output();
+        let output = tokio::time::timeout(Duration::from_secs(20), output).await;
+        text(
+            &output
+                .expect("it ends within 20 s")
+                .expect("python3 runs")
+                .stdout,
+        )
+    };
+    let line = async || {
+        text(
+            &of_the_user(command(&["line"]))
+                .output()
+                .await
+                .expect("it runs")
+                .stdout,
+        )
+    };
+    let (first, second) = (at("home/bursar/admin.sock"), other.admin.to_string());
+
+    let screen = drawn().await;
+    for part in [
+        "in flight",
+        first.to_str().expect("UTF-8"),
+        "another one answers at",
+        &second,
+    ] {
+        assert!(screen.contains(part), "no {part} in {screen}");
+    }
+    assert_eq!(line().await, "$0.00 today\n");
+
+    own.terminate().await;
+    let screen = drawn().await;
+    let named = format!("asked the daemon at {second}");
+    assert!(
+        screen.contains(&named) && screen.contains("in flight"),
+        "{screen}"
+    );
+    assert_eq!(line().await, format!("$0.00 today · {second}\n"));
+    other.terminate().await;
+}
+
 #[tokio::test]
 async fn without_a_daemon_the_configured_caps_stand_on_the_screen_and_the_line_says_so() {
     let sandbox = Sandbox::start().await;
@@ -306,6 +387,72 @@ async fn the_line_is_the_day_of_all_apps_or_of_one_and_nothing_waits_for_it() {
     assert_eq!(text(&hangs.stdout), "bursar: no answer\n");
     assert_eq!(hangs.status.code(), Some(0));
     daemon.signal(Signal::CONT);
+    daemon.terminate().await;
+}
+
+#[tokio::test]
+async fn the_screen_names_the_newest_request_that_failed_or_is_in_doubt_and_the_daemons_configuration()
+ {
+    let steps = [
+        Step::Close,
+        Step::Answer(json(422, &[], r#"{"detail":"no"}"#)),
+        Step::Answer(billed(7)),
+    ];
+    let origin = Origin::start(steps).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let (state, config) = (
+        directory.path().join("state"),
+        directory.path().join("config.toml"),
+    );
+    std::fs::write(&config, "[retry]\nattempts = 1\n").expect("a file");
+    let (state, config) = (
+        state.to_str().expect("UTF-8"),
+        config.to_str().expect("UTF-8"),
+    );
+    let daemon = Daemon::start(&origin.url(), Path::new(state), &["--config", config]).await;
+    let status = async |form: &[&str]| {
+        text(
+            &run(&[&["status", "--state-dir", state], form].concat())
+                .await
+                .stdout,
+        )
+    };
+    assert!(
+        status(&[]).await.contains("last error  none"),
+        "{}",
+        status(&[]).await
+    );
+
+    let mut last = String::new();
+    for (prompt, code, wanted) in [
+        ("a", 502, "in_doubt"),
+        ("b", 422, "failed"),
+        ("c", 200, "failed"),
+    ] {
+        let answer = daemon.connect().await.post(CHAT, &chat(prompt)).await;
+        assert_eq!(answer.status, code);
+        if code != 200 {
+            last = answer
+                .header("x-bursar-entry")
+                .expect("an entry")
+                .to_owned();
+        }
+        let whole: Value = serde_json::from_str(&status(&["--json"]).await).expect("a document");
+        let problem = &whole["last_problem"];
+        assert_eq!(
+            (&problem["id"], &problem["state"]),
+            (&last.as_str().into(), &wanted.into()),
+            "{whole}"
+        );
+        assert_eq!(whole["daemon"]["config"], config, "{whole}");
+        let screen = status(&[]).await;
+        let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.contains(&format!("bursar explain {}", &last[last.len() - 12..])),
+            "{screen}"
+        );
+        assert!(words.contains(&format!("config {config}")), "{screen}");
+    }
     daemon.terminate().await;
 }
 

@@ -180,7 +180,7 @@ fn a_status_says_what_it_knows() {
          \"in_flight\":0,\"anonymous\":false,\"proxy\":[],\"upstream\":\"\",\
          \"key\":{\"answered\":null,\"accepted\":null,\"refused\":null,\"balance_empty\":null},\"traffic\":{\"waiting\":0,\
          \"at_service\":0,\"in_flight_limit\":null,\"per_minute_limit\":null,\"held_back_by\":[]},\
-         \"waits_for_restart\":[],\
+         \"config\":null,\"waits_for_restart\":[],\
          \"billed_micro_usd\":0,\"drained_micro_usd\":0,\"requests\":0,\"in_doubt\":0,\"unreported\":0,\
          \"ledger\":{\"state_dir\":\"\",\"writable\":false,\"unavailable\":null,\"last_commit\":null,\
          \"commits\":0,\"journal_bytes\":0,\"index_lag_records\":0,\"adding_up\":false,\

@@ -486,7 +486,7 @@ fn streaming(facts: &Facts) -> CheckVerdict {
     let streams: Vec<StreamTiming> = streams.collect();
     let late = streams.iter().filter(|stream| stream.is_late()).count();
     if streams.is_empty() {
-        return CheckVerdict::Skip("there is no stream that took over 2 s".to_owned());
+        return CheckVerdict::Skip("no stream of late took over 2 s".to_owned());
     }
     let found = format!(
         "the first byte came behind 90 % of the time in {late} of the last {}",

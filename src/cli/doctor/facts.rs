@@ -315,14 +315,14 @@ impl Configured {
     /// What the next start would find in the file. The running daemon may have got a service and a key by its flags;
     /// files that the configuration names, those of tokens, may be for the daemon's user alone.
     fn beside(&self, state_dir: &Path) -> Configuration {
-        let of_file = match (&self.whereabouts, &self.config) {
+        let (file, mistakes) = match (&self.whereabouts, &self.config) {
             (Err(errors), _) => return Configuration::Mistaken(errors.lines()),
-            (Ok(_), Err(errors)) if is_own(state_dir) => errors.lines_of_file(),
-            (Ok(_), _) => Vec::new(),
+            (Ok(place), Err(errors)) if is_own(state_dir) => (&place.path, errors.lines_of_file()),
+            (Ok(place), _) => (&place.path, Vec::new()),
         };
-        match of_file.is_empty() {
-            true => Configuration::Sound(None),
-            false => Configuration::Mistaken(of_file),
+        match mistakes.is_empty() {
+            true => Configuration::Sound(file.clone()),
+            false => Configuration::Mistaken(mistakes),
         }
     }
 

@@ -50,7 +50,11 @@ fn the_line_has_the_day_its_cap_its_doubts_and_each_trouble() {
     for (trouble, wanted) in troubles {
         let mut day = day(3_100_000);
         trouble(&mut day);
-        assert_eq!(text(&day), wanted);
+        let socket = ListenAddr::Unix("/run/bursar-admin.sock".into());
+        assert_eq!(text(&day, &socket), wanted);
+        // Behind a port any user may listen.
+        let at_port = text(&day, &ListenAddr::DEFAULT_ADMIN);
+        assert_eq!(at_port, format!("{wanted} · {}", ListenAddr::DEFAULT_ADMIN));
     }
 }
 
@@ -73,7 +77,7 @@ fn an_amount_is_rounded_to_cents_and_a_little_is_not_nothing() {
 fn no_text_of_a_daemon_reaches_the_terminal_as_its_control() {
     let mut day = day(0);
     day.held_back_by = vec!["\u{1b}[31m\n".to_owned()];
-    let line = text(&day);
+    let line = text(&day, &ListenAddr::DEFAULT_ADMIN);
     assert!(!line.contains(['\u{1b}', '\n']), "{line:?}");
 }
 

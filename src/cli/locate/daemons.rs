@@ -13,7 +13,6 @@ use super::asked::{Asked, Right};
 use super::system::System;
 use crate::cli::client::{Client, ClientError};
 use crate::cli::daemon::ANSWER_BYTES_MAX;
-use crate::cli::output::remark;
 use crate::config::ListenAddr;
 use crate::screen::shown;
 
@@ -49,20 +48,23 @@ pub fn socket_client(address: ListenAddr, deadline: Duration) -> Client {
 }
 
 /// The daemon that was named, else the first that answers a reader. One of the own ledger that hangs is reported: its
-/// files are there.
-pub async fn answering(asked: &Asked, system: &System) -> Option<Client> {
+/// files are there. `say` gets what a person has to know of how it was found.
+pub async fn answering(
+    asked: &Asked,
+    system: &System,
+    say: &mut dyn FnMut(String),
+) -> Option<Client> {
     if let Asked::Daemon(client, _) = asked {
         return Some(client.clone());
     }
     let places = [asked.sockets(system), asked.ports(system)].concat();
-    first_that_answers(asked, &places)
-        .await
-        .unwrap_or_else(|silence| {
-            remark(format_args!(
-                "bursar: {silence}; this is read from its files"
-            ));
+    match first_that_answers(asked, &places, say).await {
+        Ok(found) => found,
+        Err(silence) => {
+            say(format!("bursar: {silence}; this is read from its files"));
             None
-        })
+        }
+    }
 }
 
 /// The first daemon that answers at these addresses. One that was found at a port is named, and so is a second
@@ -70,6 +72,7 @@ pub async fn answering(asked: &Asked, system: &System) -> Option<Client> {
 pub async fn first_that_answers(
     asked: &Asked,
     addresses: &[ListenAddr],
+    say: &mut dyn FnMut(String),
 ) -> Result<Option<Client>, ClientError> {
     for (at, address) in addresses.iter().enumerate() {
         let client = reader_of(address.clone(), LOOK_DEADLINE);
@@ -82,15 +85,15 @@ pub async fn first_that_answers(
                     .map(|status: LedgerNamed| status.ledger.state_dir)
                     .ok();
                 if matches!(address, ListenAddr::Tcp(_)) {
-                    remark(format_args!("bursar: asked the daemon at {address}"));
+                    say(format!("bursar: asked the daemon at {address}"));
                 }
                 let others = addresses.get(at + 1..).unwrap_or_default();
-                name_others(&client, ledger, others, Right::Look).await;
+                name_others(&client, ledger, others, Right::Look, say).await;
                 return Ok(Some(client));
             }
             Err(error) if error.means_silence() && asked.is_own(address) => return Err(error),
             Err(error) if error.means_silence() || matches!(error, ClientError::Peer { .. }) => {
-                remark(format_args!("bursar: {error}"));
+                say(format!("bursar: {error}"));
             }
             Err(_) => {}
         }
@@ -105,6 +108,7 @@ pub async fn name_others(
     ledger: Option<String>,
     others: &[ListenAddr],
     right: Right,
+    say: &mut dyn FnMut(String),
 ) {
     let mut ledger = ledger;
     for address in others {
@@ -115,7 +119,7 @@ pub async fn name_others(
         }
         let ledger = ledger.as_deref().unwrap_or_default();
         if other != ledger {
-            remark(another(first.address(), ledger, address, &other, right));
+            say(another(first.address(), ledger, address, &other, right));
         }
     }
 }

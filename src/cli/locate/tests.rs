@@ -110,10 +110,12 @@ async fn the_own_socket_goes_before_the_systems_and_that_before_the_default_addr
         };
 
         let asked = Asked::Any(place.clone());
-        let any = answering(&asked, &system).await;
-        let trusted = first_that_answers(&asked, &asked.sockets(&system)).await;
+        let mut said = Vec::new();
+        let any = answering(&asked, &system, &mut |words| said.push(words)).await;
+        let sockets = asked.sockets(&system);
+        let trusted = first_that_answers(&asked, &sockets, &mut |_| {}).await;
         let trusted = trusted.expect("none hangs");
-        let named = answering(&Asked::Ledger(place), &system).await;
+        let named = answering(&Asked::Ledger(place), &system, &mut |_| {}).await;
 
         let place_of = |client: Client| match client.address() {
             found if *found == address => "port",
@@ -121,6 +123,13 @@ async fn the_own_socket_goes_before_the_systems_and_that_before_the_default_addr
             _ => "own",
         };
         assert_eq!(any.map(place_of), wanted);
+        let names_port = said
+            .iter()
+            .any(|words| words.contains(&address.to_string()));
+        assert_eq!(
+            names_port, port,
+            "as the first or as a second one: {said:?}"
+        );
         // Behind a port any user may listen.
         let at_socket = wanted.filter(|wanted| *wanted != "port");
         assert_eq!(trusted.map(place_of), at_socket);

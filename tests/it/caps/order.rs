@@ -275,7 +275,12 @@ async fn a_raise_is_taken_back_by_an_order_or_an_edit_and_says_what_else_holds()
         .await;
     assert_eq!(none.status.code(), Some(1));
     let said = String::from_utf8_lossy(&none.stderr).into_owned();
-    assert!(said.contains("all has no cap of the hour"), "{said}");
+    for part in [
+        "no cap of the hour for all apps together",
+        "in the configuration",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
     let both = place
         .output_of(
             &["caps", "raise", "all", "day", "--undo", "--to-usd", "1"],
