@@ -140,7 +140,8 @@ async fn a_wait_ends_with_the_apps_own_patience_or_the_configured_one() {
         assert!(second.header("retry-after").is_some());
         let queued = second.header("x-bursar-queue-ms").unwrap_or_default();
         let queued: u64 = queued.parse().expect("a number");
-        assert!((1_000..3_000).contains(&queued), "{queued}");
+        // Its patience begins with its first byte, and the queue somewhat later.
+        assert!((900..3_000).contains(&queued), "{queued}");
         assert!(
             took >= Duration::from_secs(1) && took < Duration::from_secs(3),
             "{took:?}"
