@@ -72,6 +72,13 @@ struct KeySetArgs {
     upstream: Option<String>,
 }
 
+/// Where the key is written.
+struct KeyFile {
+    path: PathBuf,
+    /// systemd encrypts it.
+    is_sealed: bool,
+}
+
 /// `bursar key set --json`.
 #[derive(Serialize)]
 struct KeySetDocument {
@@ -88,6 +95,20 @@ pub fn key(args: &Args) -> Result<(), CliError> {
     }
 }
 
+// === impl KeyFile ===
+
+impl KeyFile {
+    /// What a link names is written, and the link stays. A name that ends in `.cred`, of the link or of the file, is that of
+    /// an encrypted key: the plain one would be on the disk, and no unit could read it.
+    fn at(named: PathBuf) -> Self {
+        let path = std::fs::canonicalize(&named).unwrap_or_else(|_| named.clone());
+        let is_sealed = [&named, &path]
+            .iter()
+            .any(|path| path.extension().is_some_and(|end| end == "cred"));
+        Self { path, is_sealed }
+    }
+}
+
 fn set(args: &KeySetArgs) -> Result<(), CliError> {
     let overrides = Overrides {
         config: args.config.clone(),
@@ -97,7 +118,7 @@ fn set(args: &KeySetArgs) -> Result<(), CliError> {
     };
     let env = Env::from_process();
     // No key is typed in before its place is known, and the service that it is checked with.
-    let path = place(&overrides, &env)?;
+    let KeyFile { path, is_sealed } = place(&overrides, &env)?;
     let before = regular(&path)?;
     if !args.no_check {
         let stand_in = ApiKey::from_text(b"none");
@@ -114,27 +135,26 @@ fn set(args: &KeySetArgs) -> Result<(), CliError> {
         let authorities = proxy::authorities(&config).map_err(ServerError::from)?;
         must_be_taken(config, authorities, &upstream)?;
     }
-    write(&path, &key, before.as_ref())?;
+    write(&path, &key, is_sealed, before.as_ref())?;
     if args.json {
         return say_document(&KeySetDocument {
             key_file: path.display().to_string(),
             checked: !args.no_check,
-            takes: match is_units(&path) {
+            takes: match is_sealed || path == Path::new(UNITS_KEY) {
                 true => "restart",
                 false => "reload",
             },
         });
     }
     say(format_args!("the key is in {}", path.display()))?;
-    remark(in_force(&path, &env));
+    remark(in_force(&path, is_sealed, &env));
     Ok(())
 }
 
 /// The file that the key belongs into.
-fn place(overrides: &Overrides, env: &Env) -> Result<PathBuf, CliError> {
+fn place(overrides: &Overrides, env: &Env) -> Result<KeyFile, CliError> {
     match Config::key_place(overrides, env)? {
-        // What a link names is written, and the link stays.
-        KeyPlace::File(path) => Ok(std::fs::canonicalize(&path).unwrap_or(path)),
+        KeyPlace::File(path) => Ok(KeyFile::at(path)),
         KeyPlace::Variable => Err(CliError::Failed(
             "BURSAR_API_KEY is set and overrides the configured file: unset it, or name a file with \
              --api-key-file FILE"
@@ -153,7 +173,7 @@ fn place(overrides: &Overrides, env: &Env) -> Result<PathBuf, CliError> {
 }
 
 /// Where the system service has its key.
-fn units_key() -> Result<PathBuf, CliError> {
+fn units_key() -> Result<KeyFile, CliError> {
     match (
         Path::new(UNITS_KEY).exists(),
         Path::new(SEALED_KEY).exists(),
@@ -162,15 +182,9 @@ fn units_key() -> Result<PathBuf, CliError> {
             "{UNITS_KEY} and {SEALED_KEY} are both there, and the service reads one of them: name it with \
              --api-key-file FILE, or remove the other"
         ))),
-        (false, true) => Ok(PathBuf::from(SEALED_KEY)),
-        (_, false) => Ok(PathBuf::from(UNITS_KEY)),
+        (false, true) => Ok(KeyFile::at(PathBuf::from(SEALED_KEY))),
+        (_, false) => Ok(KeyFile::at(PathBuf::from(UNITS_KEY))),
     }
-}
-
-fn is_units(path: &Path) -> bool {
-    [UNITS_KEY, SEALED_KEY]
-        .iter()
-        .any(|units| path == Path::new(units))
 }
 
 /// What stands there now; `None` for nothing.
@@ -299,9 +313,14 @@ fn must_be_taken(config: Config, authorities: Authorities, upstream: &str) -> Re
     )))
 }
 
-fn write(path: &Path, key: &ApiKey, before: Option<&Metadata>) -> Result<(), CliError> {
+fn write(
+    path: &Path,
+    key: &ApiKey,
+    is_sealed: bool,
+    before: Option<&Metadata>,
+) -> Result<(), CliError> {
     let target = WholeFile::create(path)?;
-    let written = own_as(&target, before).and_then(|()| match path == Path::new(SEALED_KEY) {
+    let written = own_as(&target, before).and_then(|()| match is_sealed {
         true => seal(key, target.file()),
         false => key.write_to(&mut target.file()),
     });
@@ -352,8 +371,8 @@ fn own_as(target: &WholeFile, before: Option<&Metadata>) -> io::Result<()> {
 }
 
 /// How a daemon is started with the key, and when a running one takes it.
-fn in_force(path: &Path, env: &Env) -> &'static str {
-    if is_units(path) {
+fn in_force(path: &Path, is_sealed: bool, env: &Env) -> &'static str {
+    if is_sealed || path == Path::new(UNITS_KEY) {
         return "bursar: to start the service: systemctl enable --now bursar.socket bursar-admin.socket bursar\n\
                 bursar: if it is running, it keeps the key it was started with: systemctl restart bursar";
     }

@@ -3,7 +3,8 @@
 //! Why: to compare at a line, the hash there is needed, and the journal may be long or compacted before it.
 //!
 //! Promise: what is torn or damaged is passed over, and the journal is read instead, where it was not compacted. Of old
-//! batches so many stay that one read of the journal leads from each to the next.
+//! batches so many stay that one read of the journal leads from each to the next. None is of a line that the journal does
+//! not reach: where it was restored from a backup, other lines get these numbers.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -37,12 +38,13 @@ pub struct Marks {
 // === impl Marks ===
 
 impl Marks {
-    pub fn read(state: &Directory) -> Result<Self, LedgerError> {
+    pub fn read(state: &Directory, journal_seq: u64) -> Result<Self, LedgerError> {
         let text = state.read(FILE)?.unwrap_or_default();
-        let known: BTreeMap<_, _> = text.lines().filter_map(parsed).collect();
+        let mut known: BTreeMap<_, _> = text.lines().filter_map(parsed).collect();
+        let beyond = known.split_off(&journal_seq.saturating_add(1));
         let thinned = thinned(&known, DENSE, STRIDE_LINES);
         let surplus = text.lines().count().saturating_sub(thinned.len());
-        let is_rewritten = surplus > SLACK;
+        let is_rewritten = surplus > SLACK || !beyond.is_empty();
         if is_rewritten {
             let lines: String = thinned.iter().map(|(seq, hash)| line(*seq, hash)).collect();
             state.replace(FILE, lines.as_bytes())?;

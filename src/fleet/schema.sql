@@ -835,6 +835,8 @@ BEGIN
         journal_seq, family, greeted)
         VALUES (p_new_ledger, sha256(p_new_secret), known.host_label, known.bursar, v_parent, p_seq, p_seq,
             p_chain, p_seq, known.family, (SELECT epoch FROM about));
+    -- The journal's end was the copy's. The ledger that keeps the name states its own with its next hello.
+    UPDATE ledgers l SET journal_seq = l.mark_seq WHERE l.id = p_ledger AND l.journal_seq > l.mark_seq;
 END
 $$;
 

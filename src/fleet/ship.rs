@@ -60,8 +60,6 @@ pub struct Hearing {
     state_dir: PathBuf,
     identity: FleetIdentity,
     host_label: String,
-    /// The last line that the fleet ever acknowledged.
-    pub acknowledged_seq: u64,
 }
 
 /// Why a visit did not come to its end.
@@ -118,7 +116,7 @@ impl Shipping {
             return Ok(None);
         };
         Ok(Some(Self {
-            marks: Marks::read(&directory)?,
+            marks: Marks::read(&directory, last_seq(&state_dir)?)?,
             state_dir,
             identity,
             host_label,
@@ -137,7 +135,7 @@ impl Shipping {
         let identity = FleetIdentity::new()?;
         identity.store(&directory)?;
         Ok(Self {
-            marks: Marks::read(&directory)?,
+            marks: Marks::read(&directory, last_seq(&state_dir)?)?,
             state_dir,
             identity,
             host_label,
@@ -160,7 +158,6 @@ impl Shipping {
             state_dir: self.state_dir.clone(),
             identity: self.identity.clone(),
             host_label: self.host_label.clone(),
-            acknowledged_seq: self.acknowledged_seq(),
         }
     }
 
@@ -431,36 +428,47 @@ impl Shipping {
         Ok(Own::Known(chain, place))
     }
 
-    /// The fleet's hash behind a range that is lost here, where both have the same before the range. It may have had the
-    /// lines before they were lost.
+    /// The fleet's hash behind a range that is lost here, where both have the same before it. `None`: the fleet has not got
+    /// that far under this name, has other lines there, or has the range as lost, too.
     async fn over_loss(
         &self,
         fleet: &Fleet,
         (seq, chain): (u64, &Chain),
         loss: &Shelved,
     ) -> Result<Option<Chain>, Trouble> {
-        if !self.is_there(fleet, seq, chain).await? {
+        let last_seq = loss.last_seq();
+        let reaches = fleet.chain_at(&self.identity, u64::MAX).await?;
+        if reaches.is_none_or(|(reached_seq, _)| reached_seq < last_seq)
+            || self.is_there(fleet, last_seq, &chain.then(loss)).await?
+        {
             return Ok(None);
         }
-        match fleet.chain_at(&self.identity, loss.last_seq()).await? {
-            Some((there_seq, there)) if there_seq == loss.last_seq() => Ok(Some(there)),
-            _ => Err(Trouble::NeedsLost(loss.last_seq())),
+        if seq > 0 && self.there(fleet, seq).await? != *chain {
+            return Ok(None);
         }
+        self.there(fleet, last_seq).await.map(Some)
     }
 
-    /// Whether the fleet has the same up to this line, which is there on both sides.
+    /// Whether the fleet has the same up to this line, which it and this ledger have.
     async fn is_common(&self, fleet: &Fleet, seq: u64) -> Result<bool, Trouble> {
-        match self.chain_at(fleet, seq).await? {
-            Own::Known(own, _) => self.is_there(fleet, seq, &own).await,
-            Own::Lost(_) | Own::Elsewhere => Ok(false),
+        let there = self.there(fleet, seq).await?;
+        Ok(match self.chain_at(fleet, seq).await? {
+            Own::Known(own, _) => own == there,
+            Own::Lost(_) | Own::Elsewhere => false,
+        })
+    }
+
+    /// The fleet's hash behind this line. Of months that were taken out it has those behind batches alone, and then nothing
+    /// is guessed.
+    async fn there(&self, fleet: &Fleet, seq: u64) -> Result<Chain, Trouble> {
+        match fleet.chain_at(&self.identity, seq).await? {
+            Some((there_seq, there)) if there_seq == seq => Ok(there),
+            _ => Err(Trouble::NeedsLost(seq)),
         }
     }
 
     /// Whether the fleet has this hash behind this line.
     async fn is_there(&self, fleet: &Fleet, seq: u64, chain: &Chain) -> Result<bool, Trouble> {
-        if seq == 0 {
-            return Ok(true);
-        }
         let there = fleet.chain_at(&self.identity, seq).await?;
         Ok(there.is_some_and(|(there_seq, there)| (there_seq, &there) == (seq, chain)))
     }
@@ -503,10 +511,9 @@ impl Hearing {
         Ok(hello.await?)
     }
 
-    /// Presents that it holds nothing of any shared cap, and how far its lines were taken.
+    /// Presents that it holds nothing of any shared cap.
     pub async fn hold_nothing(&self, fleet: &Fleet, machine: &str) -> Result<(), Trouble> {
-        let mark_seq = self.acknowledged_seq;
-        fleet.hold(&self.identity, machine, mark_seq, &[]).await?;
+        fleet.hold(&self.identity, machine, 0, &[]).await?;
         Ok(())
     }
 }

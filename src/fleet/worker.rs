@@ -498,10 +498,8 @@ impl Worker {
         self.reported.lock().clock_ahead_ms = Some(standing.clock_ahead_ms);
         obey(&standing.orders);
         standing.admits()?;
-        // It obeyed shared caps once; or a restored database has to see that it was, before it has the lines that it forgot.
-        // Where that fails, the next hello says so again.
-        let has_forgotten = standing.mark_seq < hearing.acknowledged_seq;
-        if (standing.is_awaited || has_forgotten) && self.table.shared_caps.is_empty() {
+        // It obeyed shared caps once. Where that fails, the next hello says so again.
+        if standing.is_awaited && self.table.shared_caps.is_empty() {
             hearing
                 .hold_nothing(fleet, self.machine.as_str())
                 .await

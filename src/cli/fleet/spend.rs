@@ -3,8 +3,11 @@
 //! Promise: integers, as the ledgers have them; what has no price is counted and never estimated. What is not in the sum,
 //! and what is in it twice, is said beside it.
 
+use std::time::Duration;
+
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
+use tokio::time::timeout;
 
 use super::address::{FleetArgs, failed};
 use super::ledgers::lines_behind;
@@ -38,9 +41,12 @@ struct Apart {
     lines_behind: u64,
     /// Ranges of lines that were found to be lost since the period began.
     losses: u64,
-    /// Of keys with an amount on two machines, which the service billed once.
-    counted_twice: MicroUsdSum,
+    /// Of keys with an amount on two machines, which the service billed once. `None`: not known. The database looks through
+    /// all lines for it, which is not waited for longer than [`TWICE_MAX`].
+    counted_twice: Option<MicroUsdSum>,
 }
+
+const TWICE_MAX: Duration = Duration::from_secs(5);
 
 const FIGURES: [&str; 4] = ["requests", "billed_micro_usd", "in_doubt", "unreported"];
 
@@ -70,7 +76,12 @@ pub fn spend(asked: &Asked<'_>) -> Result<(), CliError> {
         let apart = Apart {
             lines_behind: lines_behind(&ledgers),
             losses,
-            counted_twice: twice.await.map_err(failed)?,
+            counted_twice: match asked.form {
+                Form::Csv => None,
+                Form::Json | Form::Text(_) => {
+                    timeout(TWICE_MAX, twice).await.ok().and_then(Result::ok)
+                }
+            },
         };
         Ok::<_, CliError>((rows, apart))
     })?;
@@ -208,11 +219,15 @@ impl Apart {
             let missing = missing.join(", ");
             lines.push(format!("{missing}: what that cost is not in the sum."));
         }
-        if !self.counted_twice.is_zero() {
-            lines.push(format!(
-                "{} of it are of keys with an amount on two machines, which the service billed once.",
-                self.counted_twice
-            ));
+        match self.counted_twice {
+            Some(twice) if twice.is_zero() => {}
+            Some(twice) => lines.push(format!(
+                "{twice} of it are of keys with an amount on two machines, which the service billed once."
+            )),
+            None => lines.push(format!(
+                "Whether keys have an amount on two machines the database did not say within {} s.",
+                TWICE_MAX.as_secs()
+            )),
         }
         lines
     }

@@ -49,13 +49,13 @@ fn the_file_of_a_busy_machine_does_not_grow_for_ever() {
         let text = state.read(FILE).expect("it is read").expect("it is there");
         text.lines().count()
     };
-    let mut marks = Marks::read(&state).expect("marks");
+    let mut marks = Marks::read(&state, u64::MAX).expect("marks");
     let count = u64::try_from(DENSE + 2 * SLACK).expect("a count");
     for seq in 1..=count {
         marks.add(seq, &chain).expect("it is written");
     }
     assert!(marks.are_many());
-    let marks = Marks::read(&state).expect("marks");
+    let marks = Marks::read(&state, u64::MAX).expect("marks");
     assert!(!marks.are_many() && lines(&state) <= DENSE + SLACK);
     assert_eq!(marks.last_seq(), count);
     assert_eq!(marks.before(count - 5).0, count - 5);

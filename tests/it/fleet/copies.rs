@@ -337,3 +337,36 @@ async fn a_thousand_copies_a_day_take_names_of_their_own() {
     assert!(ship(&database, &mut cloned).await.forked);
     assert_eq!(summed(&postgres), (3, 15));
 }
+
+/// What the fleet acknowledged is beside it, of numbers that other lines have now.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_journal_that_was_restored_by_itself_ships_what_it_has_written_since() {
+    let postgres = fleet();
+    let origin = pricing(10).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
+    buy(&bursar, "one").await;
+    ship(&database, &mut shipping).await;
+    let image = copied(&bursar.state_dir());
+    for prompt in ["two", "three"] {
+        buy(&bursar, prompt).await;
+        ship(&database, &mut shipping).await;
+    }
+    let marks = bursar.state_dir().join("fleet-marks");
+    std::fs::copy(marks, image.path().join("state/fleet-marks")).expect("a copy");
+
+    let restored = Bursar::on(image, &origin.url()).await;
+    let mut shipping = joined(&database, &restored.state_dir(), 1).await;
+    // Up to the number that the fleet has, and beyond it.
+    for count in 1..4_u32 {
+        buy(&restored, &format!("since, {count}")).await;
+        ship(&database, &mut shipping).await;
+        let all = 3 + count;
+        assert_eq!(summed(&postgres), (i64::from(all), u64::from(10 * all)));
+    }
+    assert_eq!(ledgers(&postgres), "2|1");
+    let behind = "SELECT sum(lines_behind) FROM bursar_fleet.fleet";
+    assert_eq!(postgres.sql(super::DATABASE, behind), "0");
+}

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::commands::is_frozen;
-use super::holder::{Holder, capped, charged, granted};
-use super::{CODE, DATABASE, connect, fleet, pricing_always, private_file, summed};
+use super::{CODE, DATABASE, fleet, pricing_always, private_file, summed};
 use crate::support::daemon::{Daemon, Signal, command, run_arguments};
 use crate::support::postgres::Postgres;
 use crate::support::wire::request;
@@ -306,32 +305,4 @@ async fn a_database_of_an_earlier_version_gets_no_lines_and_still_stops_the_mone
 
     postgres.sql(DATABASE, bursar::fleet::schema::SQL);
     is_shipped(&postgres, 1).await;
-}
-
-/// It obeys no shared cap; others do, and what they leased since the backup is forgotten.
-#[tokio::test]
-#[ignore = "needs PostgreSQL: make test-all"]
-async fn a_machine_that_only_ships_shows_by_its_mark_that_the_database_was_restored() {
-    let postgres = capped(1_000);
-    let origin = pricing_always(1).await;
-    let member = Member::start(&origin.url(), &postgres, 1).await;
-    let mut holder = Holder::new(&postgres, 2).await;
-    member.buy("before the backup").await;
-    is_shipped(&postgres, 1).await;
-    let backup = postgres.backup(DATABASE);
-    let lease = granted(holder.wants(300).await).lease.lease;
-    member.buy("behind the backup").await;
-    is_shipped(&postgres, 2).await;
-    postgres.sql("postgres", "ALTER ROLE node NOLOGIN");
-    postgres.restore(DATABASE, &backup);
-    assert_eq!(summed(&postgres).0, 1, "it forgot the second");
-    postgres.sql("postgres", "ALTER ROLE node LOGIN");
-
-    is_shipped(&postgres, 2).await;
-    let pause = "SELECT awaited FROM bursar_fleet.pause";
-    assert_eq!(postgres.sql(DATABASE, pause), "1", "the holder");
-    holder.fleet = connect(&postgres).await;
-    holder.hello().await;
-    assert!(!holder.hold(&[lease]).await.is_paused);
-    assert_eq!(charged(&postgres), 300);
 }

@@ -17,8 +17,15 @@ fn what_is_not_in_the_sum_and_what_is_in_it_twice_is_said_where_there_is_some() 
         let apart = Apart {
             lines_behind,
             losses,
-            counted_twice: MicroUsdSum::from_micro_usd(counted_twice),
+            counted_twice: Some(MicroUsdSum::from_micro_usd(counted_twice)),
         };
         assert_eq!(apart.lines(), wanted);
     }
+    let unknown = Apart {
+        lines_behind: 0,
+        losses: 0,
+        counted_twice: None,
+    };
+    let said = unknown.lines().join("");
+    assert!(said.contains("did not say within 5 s"), "{said}");
 }
