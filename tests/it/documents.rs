@@ -13,7 +13,7 @@ const INDEX: &str = "README.md";
 const INDEX_PART: &str = "## Where to read on";
 
 /// The targets of a page's links, with their lines. Code has none.
-fn links(text: &str) -> Vec<(usize, &str)> {
+pub fn links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut is_code = false;
     for (at, line) in text.lines().enumerate() {
@@ -65,7 +65,7 @@ fn plain(path: &Path) -> Option<PathBuf> {
 }
 
 /// The file that a link on a page leads to, from the repository's root, and the heading in it.
-fn target(page: &str, link: &str) -> Option<(PathBuf, Option<String>)> {
+pub fn target(page: &str, link: &str) -> Option<(PathBuf, Option<String>)> {
     let (file, heading) = match link.split_once('#') {
         Some((file, heading)) => (file, Some(heading.to_owned())),
         None => (link, None),

@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::documents::{links, target};
 use crate::support::source;
 
 /// What moves an installation, or is for the `make` that runs the tests.
@@ -127,6 +128,46 @@ fn packaged() -> BTreeMap<String, u32> {
         }
     }
     found
+}
+
+/// The pages of the package, each with the file here that it is.
+fn installed_pages() -> Vec<(String, String)> {
+    let manifest: toml::Table = source::read("Cargo.toml").parse().expect("a manifest");
+    let assets = manifest["package"]["metadata"]["deb"]["assets"].as_array();
+    let mut pages = Vec::new();
+    for asset in assets.expect("assets") {
+        let [from, to] = [0, 1].map(|at| asset[at].as_str().expect("a text"));
+        let Some(folder) = from.strip_suffix("*.md") else {
+            if from.ends_with(".md") {
+                pages.push((to.to_owned(), from.to_owned()));
+            }
+            continue;
+        };
+        let names = names(from).into_iter();
+        pages.extend(names.map(|name| (format!("{to}{name}"), format!("{folder}{name}"))));
+    }
+    pages
+}
+
+#[test]
+fn a_link_of_an_installed_page_leads_to_a_file_of_the_package() {
+    let installed = packaged();
+    let pages = installed_pages();
+    assert!(pages.len() > 30, "{pages:?}");
+    let mut broken = Vec::new();
+    for (place, source) in pages {
+        let text = source::read(&source);
+        for (line, link) in links(&text) {
+            if link.contains("://") {
+                continue;
+            }
+            let there = target(&place, link).and_then(|(file, _)| file.to_str().map(str::to_owned));
+            if !there.is_some_and(|file| installed.contains_key(&file)) {
+                broken.push(format!("{source}:{line}: {link}"));
+            }
+        }
+    }
+    assert_eq!(broken, Vec::<String>::new());
 }
 
 /// The file names that an asset's pattern stands for.

@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::Path;
 
+use parking_lot::Mutex;
 use rcgen::generate_simple_self_signed;
 use rustls::ServerConfig;
 use rustls_pki_types::PrivatePkcs8KeyDer;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
 use super::*;
@@ -25,13 +25,15 @@ fn shell(script: &str) -> NotifyWay {
     NotifyWay::Command(vec!["sh".to_owned(), "-c".to_owned(), script.to_owned()])
 }
 
-/// Answers each connection with the next of these, and returns what was asked.
-async fn receiver(answers: &'static [&'static str]) -> (String, JoinHandle<Vec<String>>) {
+/// Answers each connection with the next of these, and with success from then on. What was asked, in its order.
+async fn receiver(answers: Vec<String>) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let heard = tokio::spawn(async move {
-        let mut heard = Vec::new();
-        for answer in answers {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let hearing = Arc::clone(&heard);
+    tokio::spawn(async move {
+        let always = std::iter::repeat_with(|| "200 OK".to_owned());
+        for answer in answers.into_iter().chain(always) {
             let (mut stream, _) = listener.accept().await.unwrap();
             let (mut asked, mut piece) = (Vec::new(), [0; 4096]);
             while !asked.ends_with(b"}") {
@@ -39,22 +41,22 @@ async fn receiver(answers: &'static [&'static str]) -> (String, JoinHandle<Vec<S
                 assert_ne!(bytes, 0, "a whole request");
                 asked.extend_from_slice(&piece[..bytes]);
             }
+            hearing.lock().push(String::from_utf8(asked).unwrap());
             let answer = format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n");
             stream.write_all(answer.as_bytes()).await.unwrap();
-            heard.push(String::from_utf8(asked).unwrap());
         }
-        heard
     });
     (base, heard)
 }
 
 #[tokio::test]
 async fn an_object_is_posted_once_where_it_is_taken() {
-    let (base, heard) = receiver(&["204 No Content"]).await;
+    let (base, heard) = receiver(vec!["204 No Content".to_owned()]).await;
     send(&url(&format!("{base}/a/b?k=1")), &notice())
         .await
         .unwrap();
-    let heard = heard.await.unwrap();
+    let heard = heard.lock();
+    assert_eq!(heard.len(), 1);
     let (head, body) = heard[0].split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("POST /a/b?k=1 HTTP/1.1\r\n"), "{head}");
     assert!(head.contains("application/json"), "{head}");
@@ -66,19 +68,33 @@ async fn an_object_is_posted_once_where_it_is_taken() {
 #[tokio::test]
 async fn it_is_tried_three_times_and_not_again_where_that_cannot_help() {
     let pauses = [Duration::ZERO; 2];
+    // A redirect names another receiver, which would take it.
+    let (other, heard_by_other) = receiver(Vec::new()).await;
+    let redirect = format!("302 Found\r\nLocation: {other}/");
     for (answers, is_sent) in [
         (&["500 E", "503 E", "200 OK"][..], true),
         (&["500 E", "503 E", "502 E"], false),
         (&["429 E", "408 E", "202 OK"], true),
         (&["404 E"], false),
-        // A redirect names another receiver.
-        (&["302 Found\r\nLocation: http://127.0.0.1:1/"], false),
+        (&[&*redirect], false),
     ] {
-        let (base, heard) = receiver(answers).await;
+        let (base, heard) =
+            receiver(answers.iter().map(|&answer| answer.to_owned()).collect()).await;
         let sent = send_with(&url(&base), &notice(), pauses).await;
         assert_eq!(sent.is_ok(), is_sent, "{answers:?}: {sent:?}");
-        assert_eq!(heard.await.unwrap().len(), answers.len());
+        assert_eq!(heard.lock().len(), answers.len(), "{answers:?}");
     }
+    assert_eq!(heard_by_other.lock().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_does_not_answer_is_waited_for_for_five_seconds() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let began = tokio::time::Instant::now();
+    let sent = try_once(&url(&base), &notice()).await;
+    assert!(matches!(sent, Err(Unsent::Slow)), "{sent:?}");
+    assert_eq!(began.elapsed().as_secs(), 5);
 }
 
 #[tokio::test]

@@ -16,12 +16,17 @@ use crate::support::{Answer, Origin, Sandbox, Step, Wire, chat, chat_stream, eve
 const AGENT: &str = "/agent/v1/chat/completions";
 
 /// JSON, a stream without a byte sent, an agent turn, and the dialects.
-fn kinds() -> [(&'static str, &'static str, String); 5] {
+fn kinds() -> [(&'static str, &'static str, String); 6] {
     let responses = json!({"model": "auto", "stream": true, "input": "one purchase"});
     let messages = json!({"model": "auto", "stream": true, "max_tokens": 50,
         "messages": [{"role": "user", "content": "one purchase"}]});
     [
         ("responses", "/v1/responses", responses.to_string()),
+        (
+            "agent responses",
+            "/agent/v1/responses",
+            responses.to_string(),
+        ),
         ("messages", "/agent/v1/messages", messages.to_string()),
         ("json", CHAT, chat("one purchase")),
         ("stream", CHAT, chat_stream("one purchase")),
