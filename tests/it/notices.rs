@@ -11,6 +11,9 @@ use crate::support::origin::billed;
 use crate::support::wire::request;
 use crate::support::{Origin, Step, chat, eventually};
 
+/// What it was given, as one line at the end of a file. With its end in one piece: the program may be killed behind it.
+const WRITES: &str = r#"printf '%s\n' "$(cat)" >>"#;
+
 struct Place {
     folder: tempfile::TempDir,
     origin: Origin,
@@ -81,7 +84,7 @@ async fn each_share_is_told_once_a_limit_whether_the_daemon_is_killed_stopped_or
 {
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("told");
-    let program = format!("cat >>{0}; echo >>{0}", file.display());
+    let program = format!("{WRITES}{}", file.display());
     let place = Place::new(&program).await;
 
     let daemon = place.daemon().await;
@@ -129,7 +132,7 @@ async fn a_daemon_that_dies_while_it_tells_does_not_tell_again() {
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("told");
     // It hangs behind the first.
-    let program = format!("cat >>{0}; echo >>{0}; sleep 9", file.display());
+    let program = format!("{WRITES}{}; sleep 9", file.display());
     let place = Place::new(&program).await;
     let daemon = place.daemon().await;
     spend(&daemon).await;
@@ -190,7 +193,7 @@ async fn one_notice_is_sent_at_a_time_a_trial_beside_others_too() {
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("told");
     let program = format!(
-        "mkdir {0}.busy || echo '\"beside another\"' >>{0}; cat >>{0}; echo >>{0}; sleep 0.3; rmdir {0}.busy",
+        "mkdir {0}.busy || echo '\"beside another\"' >>{0}; {WRITES}{0}; sleep 0.3; rmdir {0}.busy",
         file.display()
     );
     let place = Place::new(&program).await;

@@ -353,8 +353,7 @@ impl SharedCaps {
             return None;
         }
         let slice = dearest.map_or(0, |dearest| u128::from(dearest.get()));
-        let is_ephemeral = self.is_ephemeral;
-        let slice = (slice.saturating_mul(SLICE_OF_DEAREST), is_ephemeral);
+        let slice = (slice.saturating_mul(SLICE_OF_DEAREST), self.is_ephemeral);
         let names: Vec<String> = self.of.keys().cloned().collect();
         for cap in names {
             let current = self.of.get(&cap).and_then(|holding| self.current(holding));
@@ -374,7 +373,7 @@ impl SharedCaps {
             if round == Round::Ask {
                 continue;
             }
-            holding.give_back(standing, round == Round::Last, is_ephemeral, up_ms);
+            holding.give_back(standing, round == Round::Last, up_ms);
             if let Some(back) = holding.on_its_way(up_ms) {
                 return Some(Errand::GiveBack(back));
             }

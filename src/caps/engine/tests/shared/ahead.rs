@@ -71,30 +71,3 @@ fn an_allowance_is_leased_ahead_once_a_window_and_is_kept_when_idle() {
         "the allowance stays for the time away"
     );
 }
-
-#[test]
-fn one_that_is_gone_soon_keeps_no_allowance_when_it_stops() {
-    for (is_ephemeral, wanted) in [(true, 700), (false, 200)] {
-        let mut bench = Bench::new(rules(Limits::default(), &[], 0));
-        let names = [TEAM.to_owned()];
-        let shared = &mut bench.engine.shared;
-        shared.obey(&names, is_ephemeral, Vec::new(), false);
-        let Some(Errand::Present(_)) = bench.errand(0, Round::Ask) else {
-            panic!("it presents what it holds first");
-        };
-        let ahead = SharedCap {
-            ahead_windows: 2,
-            ahead: usd(500),
-            ..order(10_000)
-        };
-        bench.hears(&Heard::Held(Held {
-            is_paused: false,
-            caps: vec![ahead],
-            leases: vec![live(7, totals(700, 0, 0), HOUR)],
-        }));
-        let Some(Errand::GiveBack(part)) = bench.errand(1, Round::Last) else {
-            panic!("the rest is open");
-        };
-        assert_eq!(part.amount, usd(wanted), "ephemeral: {is_ephemeral}");
-    }
-}
