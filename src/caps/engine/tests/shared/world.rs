@@ -57,6 +57,8 @@ struct World {
     forgotten: BTreeMap<(String, u64), u64>,
     /// What prices that came late were above what was held for them.
     late: BTreeMap<(String, u64), u64>,
+    /// The dearest of these. As much is held for what comes behind it, though no request at the service costs it.
+    dearest_late: u64,
     windows: BTreeMap<LeaseId, (String, u64)>,
     /// How often what happened.
     seen: BTreeMap<&'static str, u64>,
@@ -107,6 +109,7 @@ impl World {
             books: BTreeMap::new(),
             forgotten: BTreeMap::new(),
             late: BTreeMap::new(),
+            dearest_late: 0,
             windows: BTreeMap::new(),
             seen: BTreeMap::new(),
         }

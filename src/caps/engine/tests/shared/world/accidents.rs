@@ -57,6 +57,7 @@ impl World {
         if price > doubt.held {
             self.saw("a price above what was held");
             self.bill(&doubt.leases, price - doubt.price);
+            self.dearest_late = self.dearest_late.max(price);
             for lease in doubt.leases.iter() {
                 let of = self.windows[&lease].clone();
                 *self.late.entry(of).or_default() += price - doubt.held;

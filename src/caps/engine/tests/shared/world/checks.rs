@@ -23,8 +23,9 @@ impl World {
             let bound = terms.limit + forgotten + late + holders * self.dearest;
             assert!(
                 *billed <= bound,
-                "{of:?}: {billed} of {} + {forgotten} + {late}",
-                terms.limit
+                "{of:?}: {billed} of {} + {forgotten} + {late}, {holders} holders, at most {} a request",
+                terms.limit,
+                self.dearest
             );
         }
     }
@@ -48,7 +49,8 @@ impl World {
             // Without what is held: a kill that takes away what an end said leaves the estimate in its place.
             let beyond = counted.billed.get() + u128::from(reserved);
             let late = self.late.get(&self.windows[&slice.lease]);
-            let over = self.dearest + late.copied().unwrap_or(0);
+            let last = self.dearest.max(self.dearest_late);
+            let over = last + late.copied().unwrap_or(0);
             assert!(
                 beyond <= limit + u128::from(over) || self.was_restored(),
                 "holder {at}: {beyond} of {limit}"
