@@ -1,7 +1,7 @@
 //! The receipt grammar, in headers and in comment lines: `[0-9]{1,15}`, nothing else is an amount.
 //!
-//! Promise: absent, malformed and zero stay three things; the first amount counts; an equal one
-//! changes nothing and another one is a conflict.
+//! Promise: absent, malformed and zero stay three things; the first amount counts that is not 0, readable or not, and 0
+//! where there is no other; an equal one behind it changes nothing and another one is a conflict.
 
 use bursar::protocol::Reported;
 use bursar::protocol::names::ServiceNames;
@@ -59,14 +59,15 @@ pub fn check(bytes: &[u8]) {
 /// The same, read plainly.
 fn compare(receipt: &Receipt, values: &[&[u8]]) {
     let amounts: Vec<Option<u64>> = values.iter().map(|text| plain_amount(text)).collect();
-    match (&receipt.billed, amounts.first()) {
+    let stands = amounts.iter().position(|amount| *amount != Some(0));
+    let stands = stands.unwrap_or(0);
+    match (&receipt.billed, amounts.get(stands)) {
         (Reported::Absent, None) | (Reported::Malformed, Some(None)) => {}
         (Reported::Value(billed), Some(Some(plain))) => assert_eq!(billed.get(), *plain),
         (billed, plain) => panic!("{billed:?} was read where {plain:?} stands"),
     }
-    let others = amounts
-        .iter()
-        .filter(|amount| Some(*amount) != amounts.first());
+    let behind = amounts.iter().skip(stands);
+    let others = behind.filter(|amount| Some(*amount) != amounts.get(stands));
     assert_eq!(
         usize::try_from(receipt.conflicting_amounts).ok(),
         Some(others.count())
