@@ -57,7 +57,7 @@ struct World {
     forgotten: BTreeMap<(String, u64), u64>,
     /// What prices that came late were above what was held for them.
     late: BTreeMap<(String, u64), u64>,
-    /// The dearest of these. As much is held for what comes behind it, though no request at the service costs it.
+    /// The dearest price that came late. As much is held for what comes behind it.
     dearest_late: u64,
     windows: BTreeMap<LeaseId, (String, u64)>,
     /// How often what happened.

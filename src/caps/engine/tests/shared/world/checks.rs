@@ -20,14 +20,19 @@ impl World {
                 .unwrap();
             let forgotten = self.forgotten.get(of).copied().unwrap_or(0);
             let late = self.late.get(of).copied().unwrap_or(0);
-            let bound = terms.limit + forgotten + late + holders * self.dearest;
+            let bound = terms.limit + forgotten + late + holders * self.dearest_request();
             assert!(
                 *billed <= bound,
                 "{of:?}: {billed} of {} + {forgotten} + {late}, {holders} holders, at most {} a request",
                 terms.limit,
-                self.dearest
+                self.dearest_request()
             );
         }
+    }
+
+    /// One whose price came late may cost what was held for it, which rises with such prices.
+    fn dearest_request(&self) -> u64 {
+        self.dearest.max(self.dearest_late)
     }
 
     /// What a bursar counts and holds is what its disk and the database have.
@@ -49,8 +54,7 @@ impl World {
             // Without what is held: a kill that takes away what an end said leaves the estimate in its place.
             let beyond = counted.billed.get() + u128::from(reserved);
             let late = self.late.get(&self.windows[&slice.lease]);
-            let last = self.dearest.max(self.dearest_late);
-            let over = last + late.copied().unwrap_or(0);
+            let over = self.dearest_request() + late.copied().unwrap_or(0);
             assert!(
                 beyond <= limit + u128::from(over) || self.was_restored(),
                 "holder {at}: {beyond} of {limit}"
