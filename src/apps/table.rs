@@ -42,7 +42,7 @@ pub enum Origin {
 pub enum Stranger {
     NoToken,
     WrongToken(TokenForm),
-    /// It shows two tokens that differ, or one header twice: it is neither of the two, nor whoever may spend without one.
+    /// It shows two tokens that differ, or one header twice: it is neither of these apps, nor one that may spend without a token.
     TwoTokens,
     /// It shows the token of a run that is expected in a moment.
     Awaited,

@@ -73,10 +73,10 @@ struct KeySetArgs {
 }
 
 /// Where the key is written.
-struct KeyFile {
-    path: PathBuf,
+enum KeyFile {
+    Plain(PathBuf),
     /// systemd encrypts it.
-    is_sealed: bool,
+    Sealed(PathBuf),
 }
 
 /// `bursar key set --json`.
@@ -102,10 +102,25 @@ impl KeyFile {
     /// an encrypted key: the plain one would be on the disk, and no unit could read it.
     fn at(named: PathBuf) -> Self {
         let path = std::fs::canonicalize(&named).unwrap_or_else(|_| named.clone());
-        let is_sealed = [&named, &path]
-            .iter()
-            .any(|path| path.extension().is_some_and(|end| end == "cred"));
-        Self { path, is_sealed }
+        let is_sealed = |path: &Path| path.extension().is_some_and(|end| end == "cred");
+        match is_sealed(&named) || is_sealed(&path) {
+            true => Self::Sealed(path),
+            false => Self::Plain(path),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Plain(path) | Self::Sealed(path) => path,
+        }
+    }
+
+    /// A running daemon has a copy of it.
+    fn is_credential(&self) -> bool {
+        match self {
+            Self::Plain(path) => path == Path::new(UNITS_KEY),
+            Self::Sealed(_) => true,
+        }
     }
 }
 
@@ -118,8 +133,9 @@ fn set(args: &KeySetArgs) -> Result<(), CliError> {
     };
     let env = Env::from_process();
     // No key is typed in before its place is known, and the service that it is checked with.
-    let KeyFile { path, is_sealed } = place(&overrides, &env)?;
-    let before = regular(&path)?;
+    let file = place(&overrides, &env)?;
+    let path = file.path();
+    let before = regular(path)?;
     if !args.no_check {
         let stand_in = ApiKey::from_text(b"none");
         let stand_in = stand_in.map_err(|error| CliError::Failed(error.to_string()))?;
@@ -135,19 +151,19 @@ fn set(args: &KeySetArgs) -> Result<(), CliError> {
         let authorities = proxy::authorities(&config).map_err(ServerError::from)?;
         must_be_taken(config, authorities, &upstream)?;
     }
-    write(&path, &key, is_sealed, before.as_ref())?;
+    write(&file, &key, before.as_ref())?;
     if args.json {
         return say_document(&KeySetDocument {
             key_file: path.display().to_string(),
             checked: !args.no_check,
-            takes: match is_sealed || path == Path::new(UNITS_KEY) {
+            takes: match file.is_credential() {
                 true => "restart",
                 false => "reload",
             },
         });
     }
     say(format_args!("the key is in {}", path.display()))?;
-    remark(in_force(&path, is_sealed, &env));
+    remark(in_force(&file, &env));
     Ok(())
 }
 
@@ -313,16 +329,12 @@ fn must_be_taken(config: Config, authorities: Authorities, upstream: &str) -> Re
     )))
 }
 
-fn write(
-    path: &Path,
-    key: &ApiKey,
-    is_sealed: bool,
-    before: Option<&Metadata>,
-) -> Result<(), CliError> {
+fn write(file: &KeyFile, key: &ApiKey, before: Option<&Metadata>) -> Result<(), CliError> {
+    let path = file.path();
     let target = WholeFile::create(path)?;
-    let written = own_as(&target, before).and_then(|()| match is_sealed {
-        true => seal(key, target.file()),
-        false => key.write_to(&mut target.file()),
+    let written = own_as(&target, before).and_then(|()| match file {
+        KeyFile::Sealed(_) => seal(key, target.file()),
+        KeyFile::Plain(_) => key.write_to(&mut target.file()),
     });
     written.map_err(|error| {
         CliError::Failed(format!("{} cannot be written: {error}", path.display()))
@@ -371,15 +383,15 @@ fn own_as(target: &WholeFile, before: Option<&Metadata>) -> io::Result<()> {
 }
 
 /// How a daemon is started with the key, and when a running one takes it.
-fn in_force(path: &Path, is_sealed: bool, env: &Env) -> &'static str {
-    if is_sealed || path == Path::new(UNITS_KEY) {
+fn in_force(file: &KeyFile, env: &Env) -> &'static str {
+    if file.is_credential() {
         return "bursar: to start the service: systemctl enable --now bursar.socket bursar-admin.socket bursar\n\
                 bursar: if it is running, it keeps the key it was started with: systemctl restart bursar";
     }
     let users = users_folder(env).map(|folder| folder.join("api-key"));
     // What was written is named without links.
     let users = users.map(|users| std::fs::canonicalize(&users).unwrap_or(users));
-    if users.is_some_and(|users| users == path) {
+    if users.is_some_and(|users| users == file.path()) {
         return "bursar: to start it: bursar run; as a service of your own: systemctl --user enable --now bursar.socket \
                 bursar\n\
                 bursar: if it is running, a reload takes the key: systemctl --user reload bursar, or SIGHUP to `bursar run`";

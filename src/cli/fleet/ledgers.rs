@@ -322,6 +322,13 @@ fn lag(of: &FleetLedger) -> String {
     }
 }
 
+/// Those of these that there are, in words: `2 lost ranges, 1 line that is not there yet`.
+pub fn listed(counts: &[(u64, &str, &str)]) -> String {
+    let there = counts.iter().filter(|(count, ..)| *count > 0);
+    let words = there.map(|(count, one, many)| counted(*count, one, many));
+    words.collect::<Vec<_>>().join(", ")
+}
+
 /// Lines of all ledgers that are not there yet, as far as they said.
 pub fn lines_behind(ledgers: &[FleetLedger]) -> u64 {
     let behind = ledgers.iter().map(|one| one.lines_behind);

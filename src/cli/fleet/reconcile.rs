@@ -6,10 +6,9 @@
 use serde::Serialize;
 
 use super::address::{FleetArgs, failed};
-use super::ledgers::lines_behind;
+use super::ledgers::{lines_behind, listed};
 use crate::calendar;
 use crate::cli::arguments::Form;
-use crate::cli::cells::counted;
 use crate::cli::csv;
 use crate::cli::error::CliError;
 use crate::cli::look::{Ink, Look};
@@ -150,7 +149,7 @@ impl FleetReconciliation {
             format!("the service ({})", self.source),
             self.service_micro_usd.to_string(),
         ]);
-        let open = [
+        let open = listed(&[
             (
                 u64::try_from(self.in_doubt).unwrap_or(0),
                 "entry in doubt",
@@ -167,11 +166,7 @@ impl FleetReconciliation {
                 "lines that are not there yet",
             ),
             (self.losses, "lost range", "lost ranges"),
-        ];
-        let open = open.into_iter().filter(|(count, ..)| *count > 0);
-        let open: Vec<String> = open
-            .map(|(count, one, many)| counted(count, one, many))
-            .collect();
+        ]);
         let (ink, conclusion) = match self.conclusion {
             Conclusion::Equal => (Ink::Green, "Equal to the micro-dollar.".to_owned()),
             Conclusion::Explained if open.is_empty() => (
@@ -183,7 +178,7 @@ impl FleetReconciliation {
             ),
             Conclusion::Explained => (
                 Ink::Plain,
-                format!("Explained at most by {}, whose price is not known here.", open.join(", ")),
+                format!("Explained at most by {open}, whose price is not known here."),
             ),
             Conclusion::Unexplained => (
                 Ink::Red,

@@ -10,10 +10,9 @@ use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use super::address::{FleetArgs, failed};
-use super::ledgers::lines_behind;
+use super::ledgers::{lines_behind, listed};
 use crate::calendar;
 use crate::cli::arguments::{Form, word};
-use crate::cli::cells::counted;
 use crate::cli::csv;
 use crate::cli::error::CliError;
 use crate::cli::look::Look;
@@ -202,21 +201,16 @@ fn table(rows: &[FleetSpend], total: &FleetSpend, by: &[FleetBy], look: &Look) -
 impl Apart {
     /// In words. Nothing where the sum is exact.
     fn lines(&self) -> Vec<String> {
-        let missing = [
+        let missing = listed(&[
             (
                 self.lines_behind,
                 "line is not there yet",
                 "lines are not there yet",
             ),
             (self.losses, "range is lost", "ranges are lost"),
-        ];
-        let missing = missing.into_iter().filter(|(count, ..)| *count > 0);
-        let missing: Vec<String> = missing
-            .map(|(count, one, many)| counted(count, one, many))
-            .collect();
+        ]);
         let mut lines = Vec::new();
         if !missing.is_empty() {
-            let missing = missing.join(", ");
             lines.push(format!("{missing}: what that cost is not in the sum."));
         }
         match self.counted_twice {

@@ -2,8 +2,8 @@
 
 use super::commands::Person;
 use super::{
-    DATABASE, Shipping, buy, connect, copied, fleet, joined, lose_second_entry, price, pricing,
-    ship, state_in,
+    DATABASE, Shipping, buy, connect, copied, fleet, joined, lose_lines, price, pricing, ship,
+    state_in,
 };
 use crate::support::Bursar;
 use crate::support::postgres::Postgres;
@@ -50,7 +50,7 @@ async fn a_month_that_is_detached_leaves_every_sum_loss_and_anomaly_as_it_was() 
     for prompt in ["a", "b", "c"] {
         buy(&bursar, prompt).await;
     }
-    lose_second_entry(&bursar);
+    lose_lines(&bursar, 3..=4);
     let database = connect(&postgres).await;
     let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
     ship(&database, &mut shipping).await;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::commands::is_frozen;
+use super::upgrade::VERSION_1;
 use super::{CODE, DATABASE, fleet, pricing_always, private_file, summed};
 use crate::support::daemon::{Daemon, Signal, command, run_arguments};
 use crate::support::postgres::Postgres;
@@ -278,9 +279,6 @@ async fn a_database_of_a_later_version_gets_no_lines_and_still_stops_the_money()
     is_shipped(&postgres, 3).await;
     within(patience, "the fleet to lack nothing", lacks(0)).await;
 }
-
-/// As `bursar fleet schema` printed it while its version was 1.
-const VERSION_1: &str = include_str!("../../rig/fleet-schema-1.sql");
 
 /// The machines are upgraded first.
 #[tokio::test]

@@ -5,7 +5,7 @@ use super::holder::{Holder, cap, charged, granted, usd};
 use crate::support::postgres::Postgres;
 
 /// As `bursar fleet schema` printed it while its version was 1.
-const VERSION_1: &str = include_str!("../../rig/fleet-schema-1.sql");
+pub(super) const VERSION_1: &str = include_str!("../../rig/fleet-schema-1.sql");
 
 /// A ledger, a copy of it and a copy of that; lines with and without a price, a loss, codes, a freeze.
 const CONTENTS: &str = r#"

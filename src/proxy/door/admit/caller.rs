@@ -3,7 +3,7 @@
 //!
 //! Promise: asked behind Host and Origin and before anything else, so that a stranger learns nothing
 //! of routes, apps or bodies; the text of a refusal is the same for every stranger, and only the log
-//! distinguishes a slip from a token that no app has; who shows two tokens is nobody, whoever else may spend.
+//! distinguishes a slip from a token that no app has; a request with two tokens is no app's, also where one without a token may spend.
 
 use std::time::Duration;
 
