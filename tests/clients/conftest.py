@@ -66,8 +66,11 @@ class Place(Door):
         self.port = int(self.url.rsplit(":", 1)[1])
         self.home = self.folder / "home"
         self.work = self.folder / "work"
-        for folder in (self.home, self.work):
+        for folder in (self.home, self.work, self.home / ".codex"):
             folder.mkdir()
+        # What `QUIET` is for the others, Codex reads from a file alone.
+        quiet = "check_for_update_on_startup = false\n[analytics]\nenabled = false\n[feedback]\nenabled = false\n"
+        (self.home / ".codex/config.toml").write_text(quiet)
         self.token = self.folder / "token"
         self.token.write_text(json.loads(self.ask("app", "add", "laptop"))["token"])
         self.token.chmod(0o600)

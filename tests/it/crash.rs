@@ -10,14 +10,14 @@ use std::time::Duration;
 use bursar::ledger::entry::{KeyOrigin, State};
 use bursar_sandbox::Options;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::support::bursar::{NO_LIMITS, entries};
 use crate::support::daemon::Daemon;
 use crate::support::wire::{Wire, request};
-use crate::support::{Sandbox, chat, chat_stream, eventually};
+use crate::support::{Sandbox, chat, chat_stream, eventually, messages_stream, responses_stream};
 
 /// Kills in `make test`; `make torture` sets more.
 const KILLS: usize = 100;
@@ -222,16 +222,8 @@ impl Wish {
             Kind::Json => ("/v1/chat/completions", chat(&self.prompt)),
             Kind::Stream => ("/v1/chat/completions", chat_stream(&self.prompt)),
             Kind::Agent => ("/agent/v1/chat/completions", chat(&self.prompt)),
-            Kind::Responses => (
-                "/v1/responses",
-                json!({"model": "auto", "stream": true, "input": self.prompt}).to_string(),
-            ),
-            Kind::Messages => (
-                "/agent/v1/messages",
-                json!({"model": "auto", "stream": true, "max_tokens": 50,
-                    "messages": [{"role": "user", "content": self.prompt}]})
-                .to_string(),
-            ),
+            Kind::Responses => ("/v1/responses", responses_stream(&self.prompt)),
+            Kind::Messages => ("/agent/v1/messages", messages_stream(&self.prompt)),
         };
         self.asked += 1;
         if !wire.try_send(request("POST", path, &[], &body)).await {

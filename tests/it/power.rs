@@ -26,7 +26,7 @@ use crate::support::bursar::{NO_LIMITS, entries};
 use crate::support::daemon::Daemon;
 use crate::support::rig::Rig;
 use crate::support::wire::{Wire, request};
-use crate::support::{Sandbox, chat, chat_stream, within};
+use crate::support::{Sandbox, chat, chat_stream, messages_stream, responses_stream, within};
 
 /// Cuts in `make test`; `make torture` sets more.
 const CUTS: u64 = 50;
@@ -123,7 +123,7 @@ async fn record(durability: &str) -> Run {
                     let Ok(stream) = TcpStream::connect(address).await else {
                         return;
                     };
-                    let Some((id, amount)) = ask(Wire::over(stream), n % 3, &prompt).await else {
+                    let Some((id, amount)) = ask(Wire::over(stream), n % 5, &prompt).await else {
                         return;
                     };
                     let at = events();
@@ -165,7 +165,9 @@ async fn ask(mut wire: Wire, kind: u64, prompt: &str) -> Option<(String, u64)> {
     let (path, body) = match kind {
         0 => ("/v1/chat/completions", chat(prompt)),
         1 => ("/v1/chat/completions", chat_stream(prompt)),
-        _ => ("/agent/v1/chat/completions", chat(prompt)),
+        2 => ("/agent/v1/chat/completions", chat(prompt)),
+        3 => ("/v1/responses", responses_stream(prompt)),
+        _ => ("/agent/v1/messages", messages_stream(prompt)),
     };
     if !wire.try_send(request("POST", path, &[], &body)).await {
         return None;

@@ -70,3 +70,19 @@ pub fn chat_stream(prompt: &str) -> String {
     })
     .to_string()
 }
+
+/// The same for the routes of Responses, as a stream.
+pub fn responses_stream(prompt: &str) -> String {
+    serde_json::json!({"model": "auto", "stream": true, "input": prompt}).to_string()
+}
+
+/// The same for Messages, as a stream.
+pub fn messages_stream(prompt: &str) -> String {
+    serde_json::json!({
+        "model": "auto",
+        "stream": true,
+        "max_tokens": 50,
+        "messages": [{"role": "user", "content": prompt}],
+    })
+    .to_string()
+}

@@ -14,9 +14,12 @@ use tokio::task::JoinSet;
 use crate::crash::Random;
 use crate::support::daemon::Daemon;
 use crate::support::wire::{Wire, request};
-use crate::support::{Sandbox, chat, chat_stream, within};
+use crate::support::{Sandbox, chat, chat_stream, messages_stream, responses_stream, within};
 
 const REQUESTS: usize = 500;
+
+/// Requests whose mean price is that of all, more or less: each kind four times.
+const MEAN_OF: usize = 28;
 
 /// A kill each time that many more requests have their answer.
 const KILLS: [usize; 3] = [60, 120, 180];
@@ -109,14 +112,14 @@ async fn start(sandbox: &Sandbox, state_dir: &Path, file: &Path) -> Daemon {
 async fn mean_price() -> u64 {
     let sandbox = Sandbox::start().await;
     let bursar = crate::support::Bursar::before(&sandbox.url()).await;
-    for number in 0..16 {
+    for number in 0..MEAN_OF {
         let (path, body) = wish(number);
         assert_eq!(bursar.post(path, &body).await.status, 200);
     }
-    sandbox.debited().await / 16
+    sandbox.debited().await / MEAN_OF as u64
 }
 
-/// Four kinds of requests, of very different sizes.
+/// Each kind of request that costs by its length, dialects included, of very different sizes.
 fn wish(number: usize) -> (&'static str, String) {
     let mut random = Random(0x5eed_0000_0000_0001 + (number as u64) * 0x9e37_79b9);
     let words = 1 + random.below(8) * random.below(8) * random.below(8);
@@ -124,11 +127,14 @@ fn wish(number: usize) -> (&'static str, String) {
         "what is {number} + 1? {}",
         "and why so ".repeat(words as usize)
     );
-    match number % 4 {
+    match number % 7 {
         0 => ("/v1/chat/completions", chat(&prompt)),
         1 => ("/v1/chat/completions", chat_stream(&prompt)),
         2 => ("/agent/v1/chat/completions", chat(&prompt)),
-        _ => ("/agent/v1/chat/completions", chat_stream(&prompt)),
+        3 => ("/agent/v1/chat/completions", chat_stream(&prompt)),
+        4 => ("/v1/responses", responses_stream(&prompt)),
+        5 => ("/agent/v1/responses", responses_stream(&prompt)),
+        _ => ("/agent/v1/messages", messages_stream(&prompt)),
     }
 }
 

@@ -9,7 +9,9 @@ use bursar::ledger::entry::State;
 use super::{CHAT, ask, is_reached, on_cue, received};
 use crate::support::origin::{billed, json, stream_head};
 use crate::support::wire::request;
-use crate::support::{Bursar, Origin, Sandbox, Step, chat, chat_stream, eventually};
+use crate::support::{
+    Bursar, Origin, Sandbox, Step, chat, chat_stream, eventually, messages_stream, responses_stream,
+};
 
 /// 2026-03-28T22:30:00Z: half an hour before midnight in Berlin, on the day before summer time.
 const EVENING: u64 = 1_774_737_000_000;
@@ -68,8 +70,16 @@ async fn every_metered_operation_counts() {
         "/v1/eval-runs",
         "/v1/endpoints",
         "/v1/x",
+        "/v1/responses",
+        "/agent/v1/responses",
+        "/agent/v1/messages",
     ] {
-        let refused = bursar.post(path, &chat("hi")).await;
+        let body = match path {
+            "/v1/responses" | "/agent/v1/responses" => responses_stream("hi"),
+            "/agent/v1/messages" => messages_stream("hi"),
+            _ => chat("hi"),
+        };
+        let refused = bursar.post(path, &body).await;
         assert_eq!(refused.status, 402, "{path}: {}", refused.text());
     }
     assert!(sandbox.debits().await.is_empty());

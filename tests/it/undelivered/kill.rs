@@ -11,23 +11,24 @@ use crate::support::bursar::entries;
 use crate::support::daemon::{Daemon, Signal};
 use crate::support::origin::{billed, chunk, last_chunk, stream_head};
 use crate::support::wire::request;
-use crate::support::{Answer, Origin, Sandbox, Step, Wire, chat, chat_stream, eventually};
+use crate::support::{
+    Answer, Origin, Sandbox, Step, Wire, chat, chat_stream, eventually, messages_stream,
+    responses_stream,
+};
 
 const AGENT: &str = "/agent/v1/chat/completions";
 
 /// JSON, a stream without a byte sent, an agent turn, and the dialects.
 fn kinds() -> [(&'static str, &'static str, String); 6] {
-    let responses = json!({"model": "auto", "stream": true, "input": "one purchase"});
-    let messages = json!({"model": "auto", "stream": true, "max_tokens": 50,
-        "messages": [{"role": "user", "content": "one purchase"}]});
+    let responses = responses_stream("one purchase");
     [
-        ("responses", "/v1/responses", responses.to_string()),
+        ("responses", "/v1/responses", responses.clone()),
+        ("agent responses", "/agent/v1/responses", responses),
         (
-            "agent responses",
-            "/agent/v1/responses",
-            responses.to_string(),
+            "messages",
+            "/agent/v1/messages",
+            messages_stream("one purchase"),
         ),
-        ("messages", "/agent/v1/messages", messages.to_string()),
         ("json", CHAT, chat("one purchase")),
         ("stream", CHAT, chat_stream("one purchase")),
         ("agent", AGENT, chat("one purchase")),
