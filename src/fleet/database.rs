@@ -179,6 +179,23 @@ impl Fleet {
         })
     }
 
+    /// States up to which line this ledger's were ever acknowledged. Where the fleet has fewer, its database was restored, and
+    /// it grants nothing until every ledger has presented its leases.
+    pub async fn acknowledged(
+        &self,
+        caller: &FleetIdentity,
+        mark_seq: u64,
+    ) -> Result<(), FleetError> {
+        let sql = "SELECT bursar_fleet.acknowledged($1, $2, $3)";
+        let mark_seq = number(mark_seq);
+        let parameters = [
+            (&caller.ledger as _, Type::UUID),
+            (&caller.secret() as _, Type::BYTEA),
+            (&mark_seq as _, Type::INT8),
+        ];
+        self.call(sql, &parameters).await.map(|_| ())
+    }
+
     /// The last line at or before a number, and the hash behind it. `None`: there is none.
     pub async fn chain_at(
         &self,

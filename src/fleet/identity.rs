@@ -46,8 +46,8 @@ pub struct Becoming {
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     #[error(
-        "fleet.json cannot be read; restore it from a backup of the state directory, or remove it and enrol anew with \
-         a ledger directory that was never in the fleet"
+        "fleet.json cannot be read; restore it from a backup of the state directory, or join with a new code \
+         (docs/runbook.md, \"A name that is gone\")"
     )]
     Damaged,
     #[error(transparent)]

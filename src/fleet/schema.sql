@@ -11,7 +11,7 @@
 -- that a bursar decides: amounts are summed as the lines state them. Of a shared cap no more is leased than its limit,
 -- also to callers that come at once.
 --
--- Locks are taken in one order: a family's, a ledger's row, the row of one that it is a copy of, its row of `paces`, a
+-- Locks are taken in one order: that of first lines or a family's, a ledger's row, the row of one that it is a copy of, its row of `paces`, a
 -- cap's, leases (by id), `about`. A call waits 5 s for one, for a server's process that waits does not notice that its
 -- caller is gone. No call needs what another connection has of a session, so a pooler may give each transaction another one.
 
@@ -63,6 +63,8 @@ ALTER TABLE about ADD COLUMN IF NOT EXISTS epoch integer NOT NULL DEFAULT 0;
 ALTER TABLE about ADD COLUMN IF NOT EXISTS paused_since timestamptz;
 ALTER TABLE about ADD COLUMN IF NOT EXISTS paused_by uuid;
 ALTER TABLE about ADD COLUMN IF NOT EXISTS awaited_since timestamptz;
+-- The run of the database (`incarnation`) in which that was found last.
+ALTER TABLE about ADD COLUMN IF NOT EXISTS raised_in text;
 
 DO $version$
 DECLARE
@@ -131,6 +133,9 @@ ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS machine text;
 ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS mark_stated bigint NOT NULL DEFAULT 0;
 -- Of `about.epoch`: up to this one it has presented its leases, so it is not waited for.
 ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS greeted integer NOT NULL DEFAULT 0;
+-- The hash behind its first line, where this ledger shipped that: no two journals begin alike but copies.
+ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS first_chain bytea;
+CREATE INDEX IF NOT EXISTS ledgers_first ON ledgers (first_chain);
 CREATE INDEX IF NOT EXISTS ledgers_family ON ledgers (family, joined);
 CREATE INDEX IF NOT EXISTS ledgers_begun ON ledgers (family, copied_up_to);
 
@@ -246,6 +251,9 @@ CREATE TABLE IF NOT EXISTS lines (
     billed_micro_usd numeric NOT NULL DEFAULT 0,
     key_value text
 ) PARTITION BY RANGE (received);
+
+UPDATE ledgers g SET first_chain = l.chain FROM lines l
+    WHERE g.first_chain IS NULL AND g.mark_seq > 0 AND l.ledger = g.id AND l.last_seq = 1 AND l.why IS NULL;
 
 -- What stays of a month of lines that was detached (`detach_month`). Of the lines the last one of each batch, with which
 -- ledgers are compared, and each loss.
@@ -371,23 +379,31 @@ END
 $$;
 
 -- The last of these lines that a ledger of the caller's family has, and that ledger. NULL: none has any. A running hash is over
--- all lines before it, so it shows what a copy has in common with other copies, too.
+-- all lines before it, so it shows what a copy has in common with other copies, too. Where the first line is not there,
+-- none is, but for months that were taken out: of those only the ends of batches can be.
 CREATE OR REPLACE FUNCTION shared_line(p_ledger uuid, p_seqs bigint[], p_chains bytea[], OUT ledger uuid, OUT seq bigint)
 LANGUAGE plpgsql STABLE SET search_path = bursar_fleet, pg_temp AS $$
 DECLARE
     v_family uuid := (SELECT g.family FROM ledgers g WHERE g.id = p_ledger);
+    v_count integer := 1;
 BEGIN
-    SELECT found.ledger, found.last_seq INTO shared_line.ledger, shared_line.seq
-        FROM unnest(p_seqs, p_chains) AS own (last_seq, chain)
-        JOIN ledgers g ON g.family = v_family AND g.mark_seq >= own.last_seq
-            AND coalesce(g.copied_up_to, 0) < own.last_seq
-        CROSS JOIN LATERAL (
-            SELECT l.ledger, l.last_seq FROM lines l
-                WHERE l.ledger = g.id AND l.last_seq = own.last_seq AND l.chain = own.chain
-            UNION ALL
-            SELECT k.ledger, k.last_seq FROM kept_lines k
-                WHERE k.ledger = g.id AND k.last_seq = own.last_seq AND k.chain = own.chain) AS found
-        ORDER BY found.last_seq DESC LIMIT 1;
+    LOOP
+        SELECT found.ledger, found.last_seq INTO shared_line.ledger, shared_line.seq
+            FROM unnest(p_seqs[:v_count], p_chains[:v_count]) AS own (last_seq, chain)
+            JOIN ledgers g ON g.family = v_family AND g.mark_seq >= own.last_seq
+                AND coalesce(g.copied_up_to, 0) < own.last_seq
+            CROSS JOIN LATERAL (
+                SELECT l.ledger, l.last_seq FROM lines l
+                    WHERE l.ledger = g.id AND l.last_seq = own.last_seq AND l.chain = own.chain
+                UNION ALL
+                SELECT k.ledger, k.last_seq FROM kept_lines k
+                    WHERE k.ledger = g.id AND k.last_seq = own.last_seq AND k.chain = own.chain) AS found
+            ORDER BY found.last_seq DESC LIMIT 1;
+        EXIT WHEN v_count >= array_length(p_seqs, 1) IS NOT FALSE OR (shared_line.seq IS NULL AND NOT EXISTS (
+            SELECT FROM kept_lines k JOIN ledgers g ON g.id = k.ledger
+            WHERE g.family = v_family AND k.last_seq BETWEEN p_seqs[1] AND p_seqs[array_length(p_seqs, 1)]));
+        v_count := array_length(p_seqs, 1);
+    END LOOP;
 END
 $$;
 
@@ -448,6 +464,28 @@ $$;
 CREATE OR REPLACE FUNCTION is_paused() RETURNS boolean
 LANGUAGE sql VOLATILE SET search_path = bursar_fleet, pg_temp AS $$
     SELECT coalesce(paused_since > clock_timestamp() - interval '24 hours', false) FROM about
+$$;
+
+-- The database was found to be a restored one, if it was not since this epoch. Which ledgers were not heard in its present run
+-- shows when the backup was made.
+CREATE OR REPLACE FUNCTION begin_pause(p_ledger uuid, p_epoch integer) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = bursar_fleet, pg_temp AS $$
+    UPDATE about SET epoch = epoch + 1, paused_since = clock_timestamp(), paused_by = p_ledger, raised_in = incarnation(),
+        awaited_since = coalesce((SELECT max(g.heard) FROM ledgers g WHERE g.heard_in IS DISTINCT FROM incarnation()),
+            clock_timestamp()) - interval '24 hours'
+        WHERE epoch <= p_epoch
+$$;
+
+-- Ends it when it is over. Where another call has the row, a later one does: nobody waits for it.
+CREATE OR REPLACE FUNCTION end_pause() RETURNS void
+LANGUAGE plpgsql SET search_path = bursar_fleet, pg_temp AS $$
+BEGIN
+    IF (SELECT a.paused_since IS NOT NULL FROM about a) THEN
+        UPDATE about a SET paused_since = NULL WHERE a.one IN (SELECT b.one FROM about b FOR UPDATE SKIP LOCKED)
+            AND (NOT is_paused() OR NOT EXISTS (SELECT FROM ledgers g
+                WHERE g.greeted < a.epoch AND g.heard >= a.awaited_since AND g.revoked IS NULL AND g.gone IS NULL));
+    END IF;
+END
 $$;
 
 -- The ledgers that came by copies of the one that was let in, of which this one came, too.
@@ -597,6 +635,7 @@ BEGIN
         -- One that never held a lease has none to present.
         greeted = CASE WHEN held_in IS NULL THEN (SELECT epoch FROM about) ELSE greeted END
         WHERE id = p_ledger;
+    PERFORM end_pause();
     is_awaited := is_paused() AND (SELECT g.greeted < a.epoch FROM ledgers g, about a WHERE g.id = p_ledger);
     version := (SELECT about.version FROM about);
     mark_seq := known.mark_seq;
@@ -604,6 +643,21 @@ BEGIN
     freezes := (SELECT coalesce(json_agg(json_build_object('app', f.app,
         'since_ms', (extract(epoch FROM f.since) * 1000)::bigint, 'by', f.ordered_by) ORDER BY f.app), '[]')::text
         FROM freezes AS f);
+END
+$$;
+
+-- Says that the caller's lines were acknowledged up to this one once. Where fewer are here, the database was restored: that
+-- is found once in each of its runs, however many have such lines.
+CREATE OR REPLACE FUNCTION acknowledged(p_ledger uuid, p_secret bytea, p_mark_seq bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
+DECLARE
+    known ledgers := caller(p_ledger, p_secret);
+BEGIN
+    PERFORM must_read_committed();
+    IF p_mark_seq > greatest(known.mark_seq, known.mark_stated) THEN
+        UPDATE ledgers SET mark_stated = p_mark_seq WHERE id = p_ledger;
+        PERFORM begin_pause(p_ledger, a.epoch) FROM about a WHERE a.raised_in IS DISTINCT FROM incarnation();
+    END IF;
 END
 $$;
 
@@ -642,9 +696,12 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lo
 DECLARE
     known ledgers := (SELECT g FROM ledgers g WHERE g.id = p_ledger);
     v_family bigint := hashtextextended('bursar_fleet family ' || known.family, 0);
+    is_root boolean := known.copy_of IS NULL AND known.mark_seq = 0;
     v_at timestamptz;
     v_seq bigint := p_after_seq;
     v_chain bytea := p_after_chain;
+    v_first_chain bytea;
+    v_first_of ledgers;
     is_empty boolean := known.copy_of IS NOT NULL AND known.mark_seq = known.copied_up_to;
     chains bytea[] := '{}';
     v_first integer := 1;
@@ -657,6 +714,23 @@ DECLARE
     v_leases uuid[] := '{}';
     v_amounts numeric[] := '{}';
 BEGIN
+    -- A journal that begins with another ledger's line is a copy of that one's, whatever code let it in: it ships anew as such.
+    -- Two may come with theirs at the same moment.
+    IF is_root AND p_seqs[1] = 1 AND p_sha256s[1] IS NOT NULL THEN
+        PERFORM must_read_committed();
+        PERFORM pg_advisory_xact_lock(4702394921427289931);
+        v_first_chain := next_chain('', p_sha256s[1]);
+        SELECT * INTO v_first_of FROM ledgers g WHERE g.first_chain = v_first_chain AND g.id <> p_ledger LIMIT 1;
+        IF FOUND THEN
+            known := caller(p_ledger, p_secret);
+            UPDATE ledgers SET copy_of = v_first_of.id, copied_up_to = 0, family = v_first_of.family
+                WHERE id = p_ledger AND known.copy_of IS NULL AND known.mark_seq = 0;
+            verdict := 'behind';
+            mark_seq := known.mark_seq;
+            mark_chain := known.mark_chain;
+            RETURN;
+        END IF;
+    END IF;
     -- Copies may have compared themselves before any of them shipped. So a copy that has shipped nothing looks again, and no
     -- other of its family ships meanwhile. A copy that has shipped stays one that has: its row is read without a lock.
     IF is_empty THEN
@@ -692,9 +766,8 @@ BEGIN
             END IF;
         END LOOP;
         v_chain := p_after_chain;
-        IF (SELECT one.seq FROM shared_line(p_ledger, p_last_seqs[v_first:v_first], chains[v_first:v_first]) AS one)
-            IS NOT NULL THEN
-            SELECT * INTO shared FROM shared_line(p_ledger, p_last_seqs[v_first:], chains[v_first:]);
+        SELECT * INTO shared FROM shared_line(p_ledger, p_last_seqs[v_first:], chains[v_first:]);
+        IF shared.seq IS NOT NULL THEN
             -- One that has shipped lines of its own, or whose copy has these, needs another name for those behind them.
             IF NOT is_empty OR (v_first > 1 AND chains[v_first - 1] <> known.mark_chain)
                 OR p_ledger IN (WITH RECURSIVE names (id) AS (
@@ -798,6 +871,7 @@ BEGIN
         mark_chain := v_chain;
     END IF;
     UPDATE ledgers SET mark_seq = ship.mark_seq, mark_chain = ship.mark_chain, heard = v_at,
+        first_chain = CASE WHEN known.mark_seq = 0 AND known.copy_of IS NULL THEN v_first_chain ELSE first_chain END,
         journal_seq = greatest(p_journal_seq, ship.mark_seq),
         caught_up = CASE WHEN p_journal_seq <= ship.mark_seq THEN v_at ELSE caught_up END
         WHERE id = p_ledger;
@@ -913,22 +987,14 @@ BEGIN
         END LOOP;
     END IF;
     v_now := clock_timestamp();
+    -- Once for each restored database: who has not presented its leases since belongs to the same event.
     IF v_forgot THEN
-        -- Once for each restored database: who has not presented its leases since belongs to the same event.
-        UPDATE about a SET epoch = a.epoch + 1, paused_since = v_now, paused_by = p_ledger,
-            awaited_since = coalesce((SELECT max(g.heard) FROM ledgers g WHERE g.heard_in IS DISTINCT FROM v_in), v_now)
-                - interval '24 hours'
-            WHERE a.epoch <= known.greeted;
+        PERFORM begin_pause(p_ledger, known.greeted);
     END IF;
     UPDATE ledgers g SET greeted = (SELECT a.epoch FROM about a), machine = p_machine, held_in = v_in,
         mark_stated = greatest(g.mark_stated, p_mark_seq), heard = v_now
         WHERE g.id = p_ledger;
-    IF (SELECT a.paused_since IS NOT NULL FROM about a) THEN
-        -- Where another call has the row, a later one ends the pause: nobody waits for it.
-        UPDATE about a SET paused_since = NULL WHERE a.one IN (SELECT b.one FROM about b FOR UPDATE SKIP LOCKED)
-            AND (NOT is_paused() OR NOT EXISTS (SELECT FROM ledgers g
-                WHERE g.greeted < a.epoch AND g.heard >= a.awaited_since AND g.revoked IS NULL AND g.gone IS NULL));
-    END IF;
+    PERFORM end_pause();
     RETURN json_build_object(
         'paused', is_paused(),
         'caps', (SELECT coalesce(json_agg(json_build_object('cap', c.name, 'period', c.period, 'zone', c.zone,
@@ -1450,7 +1516,7 @@ REVOKE ALL ON ALL TABLES IN SCHEMA bursar_fleet FROM PUBLIC, bursar_node, bursar
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA bursar_fleet FROM PUBLIC, bursar_node, bursar_operator, bursar_reader;
 GRANT USAGE ON SCHEMA bursar_fleet TO bursar_node, bursar_operator, bursar_reader;
 GRANT EXECUTE ON FUNCTION greet TO bursar_node, bursar_operator, bursar_reader;
-GRANT EXECUTE ON FUNCTION is_open, enrol, hello, chain_at, family_has, ship, fork, leave, hold, lease, give_back, pace, listen_here
+GRANT EXECUTE ON FUNCTION is_open, enrol, hello, acknowledged, chain_at, family_has, ship, fork, leave, hold, lease, give_back, pace, listen_here
     TO bursar_node;
 GRANT EXECUTE ON FUNCTION invite, revoke_ledger, order_freeze, order_thaw, order_cap, order_share, resume,
     detach_month TO bursar_operator;

@@ -221,6 +221,7 @@ impl Shipping {
         standing.admits()?;
         match self.chain_at(fleet, standing.mark_seq).await? {
             Own::Known(chain, place) if chain == standing.chain => {
+                self.state_mark(fleet, standing.mark_seq).await?;
                 self.marks.add(standing.mark_seq, &chain)?;
                 Ok(Some((chain, place)))
             }
@@ -228,6 +229,19 @@ impl Shipping {
                 self.take_another_name(fleet, standing.mark_seq).await?;
                 Ok(None)
             }
+        }
+    }
+
+    /// Shows a restored database that it is one, before it has the lines again that it forgot.
+    async fn state_mark(&self, fleet: &Fleet, mark_seq: u64) -> Result<(), Trouble> {
+        let acknowledged_seq = self.acknowledged_seq();
+        if acknowledged_seq <= mark_seq {
+            return Ok(());
+        }
+        match fleet.acknowledged(&self.identity, acknowledged_seq).await {
+            // An older schema hears it with the leases alone.
+            Err(FleetError::NoSchema) => Ok(()),
+            stated => Ok(stated?),
         }
     }
 
@@ -350,16 +364,12 @@ impl Shipping {
                 return Ok(common_seq);
             };
             place.seq = *last_seq;
-            // Most copies have nothing more in common, and the next line shows it.
-            let asked = [own.get(..1).unwrap_or_default(), &own];
-            for lines in asked {
-                common_seq = match fleet.family_has(&self.identity, lines).await {
-                    Ok(Some(seq)) => seq,
-                    // An older schema cannot be asked.
-                    Ok(None) | Err(FleetError::NoSchema) => return Ok(common_seq),
-                    Err(error) => return Err(error.into()),
-                };
-            }
+            common_seq = match fleet.family_has(&self.identity, &own).await {
+                Ok(Some(seq)) => seq,
+                // An older schema cannot be asked.
+                Ok(None) | Err(FleetError::NoSchema) => return Ok(common_seq),
+                Err(error) => return Err(error.into()),
+            };
             if common_seq < place.seq {
                 return Ok(common_seq);
             }

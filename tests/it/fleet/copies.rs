@@ -370,3 +370,117 @@ async fn a_journal_that_was_restored_by_itself_ships_what_it_has_written_since()
     let behind = "SELECT sum(lines_behind) FROM bursar_fleet.fleet";
     assert_eq!(postgres.sql(super::DATABASE, behind), "0");
 }
+
+/// The state directory of a ledger, in which nothing says that it ever was in a fleet.
+fn nameless(bursar: &Bursar) -> tempfile::TempDir {
+    let copy = copied(&bursar.state_dir());
+    for file in ["fleet.json", "fleet-marks"] {
+        std::fs::remove_file(copy.path().join("state").join(file)).expect("it was there");
+    }
+    copy
+}
+
+/// Its disk was copied before it joined, or the file of its name was lost.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn what_another_ledger_has_shipped_counts_once_though_a_code_of_its_own_let_the_copy_in() {
+    let postgres = fleet();
+    let origin = pricing_always(1).await;
+    let original = Bursar::before(&origin.url()).await;
+    let database = connect(&postgres).await;
+    let mut of_original = joined(&database, &original.state_dir(), 1).await;
+    for number in 0..300 {
+        buy(&original, &format!("of both, {number}")).await;
+    }
+    ship(&database, &mut of_original).await;
+    let copy = Bursar::on(nameless(&original), &origin.url()).await;
+    buy(&original, "the original's").await;
+    buy(&copy, "the copy's").await;
+    let mut of_copy = joined(&database, &copy.state_dir(), 2).await;
+    for _ in 0..2 {
+        let shipped = ship(&database, &mut of_copy).await;
+        assert_eq!(shipped.mark_seq, shipped.journal_seq);
+        ship(&database, &mut of_original).await;
+    }
+    assert_eq!(summed(&postgres), (302, 302));
+    assert_eq!(ledgers(&postgres), "2|1");
+    // Two codes were given, and neither ledger is another's in what it buys from here on.
+    buy(&copy, "later").await;
+    ship(&database, &mut of_copy).await;
+    assert_eq!(summed(&postgres), (303, 303));
+
+    // The original's name was shut out, and it comes by another one.
+    let revoke = format!(
+        "SELECT bursar_fleet.revoke_ledger('{}')",
+        of_original.identity().ledger
+    );
+    postgres.sql(super::DATABASE, &revoke);
+    buy(&original, "behind it").await;
+    let renamed = Bursar::on(nameless(&original), &origin.url()).await;
+    let mut of_renamed = joined(&database, &renamed.state_dir(), 3).await;
+    ship(&database, &mut of_renamed).await;
+    assert_eq!(summed(&postgres), (304, 304));
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn two_copies_with_codes_of_their_own_that_ship_at_the_same_moment_count_what_both_have_once()
+{
+    let postgres = fleet();
+    let origin = pricing_always(1).await;
+    let original = Bursar::before(&origin.url()).await;
+    for number in 0..300 {
+        buy(&original, &format!("of both, {number}")).await;
+    }
+    let copy = Bursar::on(copied(&original.state_dir()), &origin.url()).await;
+    buy(&original, "the original's").await;
+    buy(&copy, "the copy's").await;
+    let databases = (connect(&postgres).await, connect(&postgres).await);
+    let mut of_original = joined(&databases.0, &original.state_dir(), 1).await;
+    let mut of_copy = joined(&databases.1, &copy.state_dir(), 2).await;
+    tokio::join!(
+        ship(&databases.0, &mut of_original),
+        ship(&databases.1, &mut of_copy)
+    );
+    assert_eq!(summed(&postgres), (302, 302));
+    assert_eq!(ledgers(&postgres), "2|1");
+}
+
+/// The copy took its name behind the backup: a code lets it in again, by that name.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_copy_that_a_restored_database_does_not_know_counts_what_it_has_in_common_once() {
+    for copy_first in [false, true] {
+        let postgres = fleet();
+        let origin = pricing_always(1).await;
+        let original = Bursar::before(&origin.url()).await;
+        let database = connect(&postgres).await;
+        let mut of_original = joined(&database, &original.state_dir(), 1).await;
+        buy(&original, "before").await;
+        ship(&database, &mut of_original).await;
+        let backup = postgres.backup(super::DATABASE);
+        buy(&original, "of both").await;
+        ship(&database, &mut of_original).await;
+        let copy = Bursar::on(copied(&original.state_dir()), &origin.url()).await;
+        buy(&original, "the original's").await;
+        buy(&copy, "the copy's").await;
+        ship(&database, &mut of_original).await;
+        let mut of_copy = joined(&database, &copy.state_dir(), 2).await;
+        assert!(ship(&database, &mut of_copy).await.forked);
+        postgres.restore(super::DATABASE, &backup);
+
+        let database = connect(&postgres).await;
+        let unknown = of_copy.visit(&database, 0).await;
+        assert!(unknown.is_err(), "{unknown:?}");
+        let code = format!("{}3", super::CODE);
+        of_copy.enrol(&database, &code).await.expect("it is let in");
+        for is_copy in [copy_first, !copy_first, copy_first, !copy_first] {
+            match is_copy {
+                true => ship(&database, &mut of_copy).await,
+                false => ship(&database, &mut of_original).await,
+            };
+        }
+        assert_eq!(summed(&postgres), (4, 4), "copy first: {copy_first}");
+        assert_eq!([original.billed(), copy.billed()], [3, 3]);
+    }
+}

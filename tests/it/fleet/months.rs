@@ -2,9 +2,11 @@
 
 use super::commands::Person;
 use super::{
-    DATABASE, Shipping, buy, connect, copied, fleet, joined, lose_lines, price, pricing, ship,
-    state_in,
+    DATABASE, Fleet, Shipping, buy, connect, copied, fleet, joined, lose_lines, price, pricing,
+    pricing_always, ship, state_in,
 };
+use uuid::Uuid;
+
 use crate::support::Bursar;
 use crate::support::postgres::Postgres;
 
@@ -41,6 +43,21 @@ fn detached(postgres: &Postgres, month: &str) -> String {
     String::from_utf8_lossy(&said).trim().to_owned()
 }
 
+/// A second ledger with the same lines, let in by a schema that did not compare the first ones.
+async fn counted_twice(postgres: &Postgres, database: &Fleet, bursar: &Bursar) -> Uuid {
+    let folder = tempfile::tempdir().expect("a directory");
+    let other = state_in(&folder);
+    let journal = "journal/00000001.jsonl";
+    std::fs::copy(bursar.state_dir().join(journal), other.join(journal)).expect("it is copied");
+    let mut second = joined(database, &other, 2).await;
+    postgres.sql(
+        DATABASE,
+        "UPDATE bursar_fleet.ledgers SET first_chain = NULL",
+    );
+    ship(database, &mut second).await;
+    second.identity().ledger
+}
+
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]
 async fn a_month_that_is_detached_leaves_every_sum_loss_and_anomaly_as_it_was() {
@@ -55,15 +72,10 @@ async fn a_month_that_is_detached_leaves_every_sum_loss_and_anomaly_as_it_was() 
     let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
     ship(&database, &mut shipping).await;
     // A second ledger with the same keys: what both have was billed once.
-    let folder = tempfile::tempdir().expect("a directory");
-    let other = state_in(&folder);
-    let journal = "journal/00000001.jsonl";
-    std::fs::copy(bursar.state_dir().join(journal), other.join(journal)).expect("it is copied");
-    let mut second = joined(&database, &other, 2).await;
-    ship(&database, &mut second).await;
+    let second = counted_twice(&postgres, &database, &bursar).await;
     let late = format!(
         "UPDATE bursar_fleet.lines SET kind = 'reconciled', was = 'in_doubt' WHERE ledger = '{}' AND seq = 6",
-        second.identity().ledger
+        second
     );
     postgres.sql(DATABASE, &late);
     age(&postgres);
@@ -116,6 +128,36 @@ async fn a_ledger_goes_on_behind_a_detached_month_and_a_copy_of_it_finds_what_th
     assert_eq!(super::summed(&postgres), (5, 25), "4, and the copy's one");
 }
 
+/// Two copies with lines that the original never had. Of the month in which one of them shipped these, the ends of its batches
+/// are left.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn copies_find_behind_a_detached_month_what_they_have_in_common_with_each_other() {
+    let postgres = fleet();
+    let origin = pricing_always(5).await;
+    let original = Bursar::before(&origin.url()).await;
+    let database = connect(&postgres).await;
+    let mut of_original = joined(&database, &original.state_dir(), 1).await;
+    buy(&original, "before").await;
+    ship(&database, &mut of_original).await;
+    let copy = Bursar::on(copied(&original.state_dir()), &origin.url()).await;
+    for prompt in ["of the copies", "of the copies, too"] {
+        buy(&copy, prompt).await;
+    }
+    let other = Bursar::on(copied(&copy.state_dir()), &origin.url()).await;
+    buy(&original, "the original's").await;
+    ship(&database, &mut of_original).await;
+    let mut of_copy = joined(&database, &copy.state_dir(), 2).await;
+    assert!(ship(&database, &mut of_copy).await.forked);
+    age(&postgres);
+    assert_ne!(detached(&postgres, "2025-01-01"), "");
+
+    buy(&other, "the other copy's").await;
+    let mut of_other = joined(&database, &other.state_dir(), 3).await;
+    assert!(ship(&database, &mut of_other).await.forked);
+    assert_eq!(super::summed(&postgres), (5, 25));
+}
+
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]
 async fn a_month_whose_lines_may_still_be_asked_for_is_not_detached() {
@@ -147,12 +189,7 @@ async fn a_difference_is_explained_by_what_was_counted_twice_or_lost_in_its_own_
     let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
     buy(&bursar, "on two ledgers").await;
     ship(&database, &mut shipping).await;
-    let folder = tempfile::tempdir().expect("a directory");
-    let other = state_in(&folder);
-    let journal = "journal/00000001.jsonl";
-    std::fs::copy(bursar.state_dir().join(journal), other.join(journal)).expect("it is copied");
-    let mut second = joined(&database, &other, 2).await;
-    ship(&database, &mut second).await;
+    let second = counted_twice(&postgres, &database, &bursar).await;
     let lost = "INSERT INTO bursar_fleet.lines (ledger, seq, last_seq, received, chain, why, kind)
         SELECT ledger, 90, 99, max(received), '', 'lost', 'lost' FROM bursar_fleet.lines GROUP BY ledger";
     postgres.sql(DATABASE, lost);
@@ -205,8 +242,7 @@ async fn a_difference_is_explained_by_what_was_counted_twice_or_lost_in_its_own_
     assert_eq!(postgres.sql(DATABASE, anomalies), "11");
     let later =
         "UPDATE bursar_fleet.lines SET started = started + interval '25 hours' WHERE ledger = ";
-    let ledger = second.identity().ledger;
-    postgres.sql(DATABASE, &format!("{later}'{ledger}'"));
+    postgres.sql(DATABASE, &format!("{later}'{second}'"));
     assert_eq!(postgres.sql(DATABASE, anomalies), "");
     // A third one that is near to one of them is one with that, however far the other is.
     let third = "INSERT INTO bursar_fleet.ledgers (id, secret_sha256, host_label, bursar, family)
@@ -216,7 +252,7 @@ async fn a_difference_is_explained_by_what_was_counted_twice_or_lost_in_its_own_
             SELECT '00000000-0000-4000-8000-000000000003', seq, seq, received, chain, kind, started + interval '10 hours',
                 billed_micro_usd, key_value
             FROM bursar_fleet.lines WHERE key_value IS NOT NULL AND billed_micro_usd > 0 AND ledger = ";
-    postgres.sql(DATABASE, &format!("{third}'{ledger}'"));
+    postgres.sql(DATABASE, &format!("{third}'{second}'"));
     let ledgers = "SELECT max(ledgers) FROM bursar_fleet.anomalies";
     assert_eq!(postgres.sql(DATABASE, ledgers), "2");
 }

@@ -9,7 +9,8 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::holder::{Holder, capped, charged, granted, share, usd, wish};
-use super::{DATABASE, connect};
+use super::{DATABASE, buy, connect, joined, pricing, ship, summed};
+use crate::support::Bursar;
 use crate::support::postgres::Postgres;
 
 const FORGET: &str = "DELETE FROM bursar_fleet.leases";
@@ -184,6 +185,51 @@ async fn lines_that_were_acknowledged_and_are_not_there_pause_it_once() {
     postgres.sql(DATABASE, later);
     assert_eq!(pause(&postgres), "");
     assert_eq!(granted(two.wants(10).await).amount, usd(10));
+}
+
+/// They obey no shared cap, and have no lease to present.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn machines_that_only_ship_show_a_restored_database_too_and_all_of_them_once() {
+    let postgres = capped(1_000);
+    let origin = pricing(1).await;
+    let database = connect(&postgres).await;
+    let bursars = [
+        Bursar::before(&origin.url()).await,
+        Bursar::before(&origin.url()).await,
+    ];
+    let mut shippings = Vec::new();
+    for (code, bursar) in (1..).zip(&bursars) {
+        buy(bursar, "before").await;
+        let mut shipping = joined(&database, &bursar.state_dir(), code).await;
+        ship(&database, &mut shipping).await;
+        shippings.push(shipping);
+    }
+    let mut holder = Holder::new(&postgres, 3).await;
+    let backup = postgres.backup(DATABASE);
+    for (bursar, shipping) in bursars.iter().zip(&mut shippings) {
+        buy(bursar, "behind it").await;
+        ship(&database, shipping).await;
+    }
+    postgres.restore(DATABASE, &backup);
+    let database = connect(&postgres).await;
+    holder.fleet = connect(&postgres).await;
+    let [one, two] = &mut shippings[..] else {
+        panic!("two machines");
+    };
+
+    ship(&database, one).await;
+    assert_eq!(pause(&postgres), "host-1|3");
+    ship(&database, two).await;
+    holder.hello().await;
+    assert!(holder.hold(&[]).await.is_paused, "the first is waited for");
+    assert_eq!(holder.wants(10).await, LeaseAnswer::Paused);
+    ship(&database, one).await;
+    assert_eq!(pause(&postgres), "", "its hello was the last that lacked");
+    assert_eq!(granted(holder.wants(10).await).amount, usd(10));
+    ship(&database, two).await;
+    assert_eq!(epoch(&postgres), "1");
+    assert_eq!(summed(&postgres), (4, 4));
 }
 
 #[tokio::test]

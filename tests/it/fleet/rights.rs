@@ -6,7 +6,7 @@ use super::{DATABASE, connect, fleet, joined};
 const OTHER: &str = "00000000-0000-4000-8000-000000000001";
 
 /// Statements that a bursar's role must not get through with.
-const FORBIDDEN: [&str; 87] = [
+const FORBIDDEN: [&str; 90] = [
     "SELECT * FROM bursar_fleet.lines",
     "SELECT * FROM bursar_fleet.ledgers",
     "SELECT * FROM bursar_fleet.invites",
@@ -46,6 +46,9 @@ const FORBIDDEN: [&str; 87] = [
     "SELECT bursar_fleet.month_partition('2020-01-01')",
     "SELECT bursar_fleet.line_at('00000000-0000-4000-8000-000000000001', 9)",
     "SELECT bursar_fleet.hello('00000000-0000-4000-8000-000000000001', sha256('guess'), 'h', 'b', 0, 0)",
+    "SELECT bursar_fleet.acknowledged('00000000-0000-4000-8000-000000000001', sha256('guess'), 9)",
+    "SELECT bursar_fleet.begin_pause('00000000-0000-4000-8000-000000000001', 9)",
+    "SELECT bursar_fleet.end_pause()",
     "SELECT bursar_fleet.chain_at('00000000-0000-4000-8000-000000000001', sha256('guess'), 1)",
     "SELECT bursar_fleet.ship('00000000-0000-4000-8000-000000000001', sha256('guess'), 0, '', '{}', '{}', '{}', '{}', 0)",
     "SELECT bursar_fleet.leave('00000000-0000-4000-8000-000000000001', sha256('guess'))",
