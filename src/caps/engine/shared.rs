@@ -373,7 +373,8 @@ impl SharedCaps {
             if round == Round::Ask {
                 continue;
             }
-            holding.give_back(standing, round == Round::Last, up_ms);
+            let goes = (round == Round::Last, self.is_ephemeral);
+            holding.give_back(goes, standing, up_ms);
             if let Some(back) = holding.on_its_way(up_ms) {
                 return Some(Errand::GiveBack(back));
             }

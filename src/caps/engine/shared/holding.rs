@@ -224,19 +224,26 @@ impl Holding {
         slices.find_map(|slice| give_back(slice).filter(|_| !slice.is_over(up_ms)))
     }
 
-    /// What nobody needs goes back: all that is open, less an allowance for the time away. From now on it is not spent.
-    pub fn give_back(&mut self, standing: Standing, is_stopping: bool, up_ms: u64) {
+    /// What nobody needs goes back: all that is open, less an allowance for the time away, which an ephemeral machine has
+    /// none of. From now on it is not spent.
+    pub fn give_back(
+        &mut self,
+        (is_stopping, is_ephemeral): (bool, bool),
+        standing: Standing,
+        up_ms: u64,
+    ) {
         let is_idle = is_stopping || up_ms.saturating_sub(self.used_up_ms) >= IDLE_MS;
         if !standing.is_idle || !is_idle || up_ms < self.kept_until_up_ms {
             return;
         }
-        let allowance = self
-            .order
-            .as_ref()
-            .map_or(0, |order| match order.ahead_windows {
-                0 => 0,
-                _ => order.ahead.get(),
-            });
+        let allowance =
+            self.order
+                .as_ref()
+                .filter(|_| !is_ephemeral)
+                .map_or(0, |order| match order.ahead_windows {
+                    0 => 0,
+                    _ => order.ahead.get(),
+                });
         let kept = standing.taken.saturating_add(u128::from(allowance));
         let mut slices = self.slices.iter_mut().rev();
         let Some(slice) = slices.find(|slice| slice.is_current(up_ms)) else {

@@ -34,6 +34,34 @@ fn one_that_is_gone_soon_leases_single_requests_and_no_window_ahead() {
     );
 }
 
+/// Its ledger is a copy of one with an allowance, as from a golden image.
+#[test]
+fn one_that_is_gone_soon_keeps_no_allowance() {
+    let mut bench = Bench::new(rules(Limits::default(), &[], 0));
+    let names = [TEAM.to_owned()];
+    bench.engine.shared.obey(&names, true, Vec::new(), false);
+    let Some(Errand::Present(_)) = bench.errand(0, Round::Ask) else {
+        panic!("it presents what it holds first");
+    };
+    let ahead = SharedCap {
+        ahead_windows: 2,
+        ahead: usd(500),
+        ..order(10_000)
+    };
+    bench.hears(&Heard::Held(Held {
+        is_paused: false,
+        caps: vec![ahead],
+        leases: vec![live(7, totals(700, 0, 0), HOUR)],
+    }));
+    bench.admitted("a");
+    let entry = *bench.engine.flights.keys().next().unwrap();
+    bench.settle_on(entry, 10);
+    let Some(Errand::GiveBack(part)) = bench.errand(1, Round::Last) else {
+        panic!("the rest is open");
+    };
+    assert_eq!(part.amount, usd(690));
+}
+
 #[test]
 fn an_allowance_is_leased_ahead_once_a_window_and_is_kept_when_idle() {
     let mut bench = Bench::new(rules(Limits::default(), &[], 0));
