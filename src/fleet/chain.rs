@@ -46,6 +46,16 @@ impl Chain {
                 .to_vec(),
         )
     }
+
+    /// Behind each of the next lines, with the line's number.
+    pub fn behind_each(&self, next: &[Shelved]) -> Vec<(u64, Self)> {
+        let mut chain = self.clone();
+        let behind = next.iter().map(|line| {
+            chain = chain.then(line);
+            (line.last_seq(), chain.clone())
+        });
+        behind.collect()
+    }
 }
 
 impl fmt::Debug for Chain {

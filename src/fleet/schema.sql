@@ -11,7 +11,7 @@
 -- that a bursar decides: amounts are summed as the lines state them. Of a shared cap no more is leased than its limit,
 -- also to callers that come at once.
 --
--- Locks are taken in one order: that of first lines or a family's, a ledger's row, the row of one that it is a copy of, its row of `paces`, a
+-- Locks are taken in one order: a first line's, that of a journal's copies, a ledger's row, the row of one that it is a copy of, its row of `paces`, a
 -- cap's, leases (by id), `about`. A call waits 5 s for one, for a server's process that waits does not notice that its
 -- caller is gone. No call needs what another connection has of a session, so a pooler may give each transaction another one.
 
@@ -63,8 +63,10 @@ ALTER TABLE about ADD COLUMN IF NOT EXISTS epoch integer NOT NULL DEFAULT 0;
 ALTER TABLE about ADD COLUMN IF NOT EXISTS paused_since timestamptz;
 ALTER TABLE about ADD COLUMN IF NOT EXISTS paused_by uuid;
 ALTER TABLE about ADD COLUMN IF NOT EXISTS awaited_since timestamptz;
--- The run of the database (`incarnation`) in which that was found last.
+-- The run of the database (`incarnation`) in which that was found last; its run of now, and when a ledger was heard last before.
 ALTER TABLE about ADD COLUMN IF NOT EXISTS raised_in text;
+ALTER TABLE about ADD COLUMN IF NOT EXISTS run text;
+ALTER TABLE about ADD COLUMN IF NOT EXISTS heard_before timestamptz;
 
 DO $version$
 DECLARE
@@ -133,11 +135,15 @@ ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS machine text;
 ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS mark_stated bigint NOT NULL DEFAULT 0;
 -- Of `about.epoch`: up to this one it has presented its leases, so it is not waited for.
 ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS greeted integer NOT NULL DEFAULT 0;
+-- One of those whose journals begin alike, whatever let them in: what they have in common counts once. A family has shares of
+-- caps together; a journal's copies may be of several.
+ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS kin uuid;
 -- The hash behind its first line, where this ledger shipped that: no two journals begin alike but copies.
 ALTER TABLE ledgers ADD COLUMN IF NOT EXISTS first_chain bytea;
 CREATE INDEX IF NOT EXISTS ledgers_first ON ledgers (first_chain);
 CREATE INDEX IF NOT EXISTS ledgers_family ON ledgers (family, joined);
-CREATE INDEX IF NOT EXISTS ledgers_begun ON ledgers (family, copied_up_to);
+CREATE INDEX IF NOT EXISTS ledgers_kin ON ledgers (kin, copied_up_to);
+DROP INDEX IF EXISTS ledgers_begun;
 
 WITH RECURSIVE families (id, family) AS (
     SELECT id, id FROM ledgers WHERE copy_of IS NULL
@@ -145,6 +151,7 @@ WITH RECURSIVE families (id, family) AS (
     SELECT l.id, f.family FROM ledgers l JOIN families f ON l.copy_of = f.id
 )
 UPDATE ledgers l SET family = f.family FROM families f WHERE f.id = l.id AND l.family IS NULL;
+UPDATE ledgers SET kin = family WHERE kin IS NULL;
 
 -- Apps that may spend nothing on any machine; '' stands for all of them. A bursar hears of it with its next hello.
 CREATE TABLE IF NOT EXISTS freezes (
@@ -267,6 +274,8 @@ CREATE TABLE IF NOT EXISTS kept_lines (
     PRIMARY KEY (ledger, last_seq)
 );
 
+CREATE INDEX IF NOT EXISTS kept_lines_chain ON kept_lines (chain);
+
 -- The sums, by quarters of an hour: every time zone's hours begin with one.
 CREATE TABLE IF NOT EXISTS kept_changes (
     month date NOT NULL,
@@ -378,32 +387,29 @@ BEGIN
 END
 $$;
 
--- The last of these lines that a ledger of the caller's family has, and that ledger. NULL: none has any. A running hash is over
--- all lines before it, so it shows what a copy has in common with other copies, too. Where the first line is not there,
--- none is, but for months that were taken out: of those only the ends of batches can be.
+-- The last of these lines that a copy of the caller's journal has, and that ledger. NULL: none has any. A running hash is over
+-- all lines before it, so it shows what copies have in common. Of months that were taken out the ends of batches are there
+-- alone: behind the one that is answered, others may be shared.
 CREATE OR REPLACE FUNCTION shared_line(p_ledger uuid, p_seqs bigint[], p_chains bytea[], OUT ledger uuid, OUT seq bigint)
 LANGUAGE plpgsql STABLE SET search_path = bursar_fleet, pg_temp AS $$
 DECLARE
-    v_family uuid := (SELECT g.family FROM ledgers g WHERE g.id = p_ledger);
-    v_count integer := 1;
+    v_kin uuid := (SELECT g.kin FROM ledgers g WHERE g.id = p_ledger);
 BEGIN
-    LOOP
-        SELECT found.ledger, found.last_seq INTO shared_line.ledger, shared_line.seq
-            FROM unnest(p_seqs[:v_count], p_chains[:v_count]) AS own (last_seq, chain)
-            JOIN ledgers g ON g.family = v_family AND g.mark_seq >= own.last_seq
+    SELECT k.ledger, k.last_seq INTO shared_line.ledger, shared_line.seq
+        FROM kept_lines k JOIN ledgers g ON g.id = k.ledger
+        WHERE k.chain = ANY (p_chains) AND k.last_seq = ANY (p_seqs) AND g.kin = v_kin
+        ORDER BY k.last_seq DESC LIMIT 1;
+    -- Most copies have nothing more in common, and the first line shows it.
+    IF seq IS NULL AND EXISTS (SELECT FROM ledgers g
+            JOIN lines l ON l.ledger = g.id AND l.last_seq = p_seqs[1] AND l.chain = p_chains[1]
+            WHERE g.kin = v_kin AND g.mark_seq >= p_seqs[1] AND coalesce(g.copied_up_to, 0) < p_seqs[1]) THEN
+        SELECT l.ledger, l.last_seq INTO shared_line.ledger, shared_line.seq
+            FROM unnest(p_seqs, p_chains) AS own (last_seq, chain)
+            JOIN ledgers g ON g.kin = v_kin AND g.mark_seq >= own.last_seq
                 AND coalesce(g.copied_up_to, 0) < own.last_seq
-            CROSS JOIN LATERAL (
-                SELECT l.ledger, l.last_seq FROM lines l
-                    WHERE l.ledger = g.id AND l.last_seq = own.last_seq AND l.chain = own.chain
-                UNION ALL
-                SELECT k.ledger, k.last_seq FROM kept_lines k
-                    WHERE k.ledger = g.id AND k.last_seq = own.last_seq AND k.chain = own.chain) AS found
-            ORDER BY found.last_seq DESC LIMIT 1;
-        EXIT WHEN v_count >= array_length(p_seqs, 1) IS NOT FALSE OR (shared_line.seq IS NULL AND NOT EXISTS (
-            SELECT FROM kept_lines k JOIN ledgers g ON g.id = k.ledger
-            WHERE g.family = v_family AND k.last_seq BETWEEN p_seqs[1] AND p_seqs[array_length(p_seqs, 1)]));
-        v_count := array_length(p_seqs, 1);
-    END LOOP;
+            JOIN lines l ON l.ledger = g.id AND l.last_seq = own.last_seq AND l.chain = own.chain
+            ORDER BY l.last_seq DESC LIMIT 1;
+    END IF;
 END
 $$;
 
@@ -466,13 +472,12 @@ LANGUAGE sql VOLATILE SET search_path = bursar_fleet, pg_temp AS $$
     SELECT coalesce(paused_since > clock_timestamp() - interval '24 hours', false) FROM about
 $$;
 
--- The database was found to be a restored one, if it was not since this epoch. Which ledgers were not heard in its present run
--- shows when the backup was made.
+-- The database was found to be a restored one, if it was not since this epoch. When a ledger was heard last before its present
+-- run, the backup was made.
 CREATE OR REPLACE FUNCTION begin_pause(p_ledger uuid, p_epoch integer) RETURNS void
 LANGUAGE sql VOLATILE SET search_path = bursar_fleet, pg_temp AS $$
     UPDATE about SET epoch = epoch + 1, paused_since = clock_timestamp(), paused_by = p_ledger, raised_in = incarnation(),
-        awaited_since = coalesce((SELECT max(g.heard) FROM ledgers g WHERE g.heard_in IS DISTINCT FROM incarnation()),
-            clock_timestamp()) - interval '24 hours'
+        awaited_since = coalesce(heard_before, clock_timestamp()) - interval '24 hours'
         WHERE epoch <= p_epoch
 $$;
 
@@ -584,8 +589,8 @@ BEGIN
         PERFORM caller(p_ledger, p_secret);
         RETURN;
     END IF;
-    INSERT INTO ledgers (id, secret_sha256, host_label, bursar, family, greeted)
-        VALUES (p_ledger, sha256(p_secret), p_host_label, p_bursar, p_ledger, (SELECT epoch FROM about));
+    INSERT INTO ledgers (id, secret_sha256, host_label, bursar, family, kin, greeted)
+        VALUES (p_ledger, sha256(p_secret), p_host_label, p_bursar, p_ledger, p_ledger, (SELECT epoch FROM about));
     UPDATE invites SET used_by = p_ledger WHERE code_sha256 = invite.code_sha256;
 EXCEPTION WHEN unique_violation THEN
     RAISE EXCEPTION 'a ledger of this id is there already' USING ERRCODE = 'BF004';
@@ -627,15 +632,16 @@ BEGIN
         RAISE EXCEPTION 'this fleet does not know the ledger' USING ERRCODE = 'BF001';
     END IF;
     is_revoked := known.revoked IS NOT NULL;
+    IF (SELECT a.run IS DISTINCT FROM incarnation() FROM about a) THEN
+        UPDATE about a SET run = incarnation(), heard_before = (SELECT max(g.heard) FROM ledgers g)
+            WHERE a.run IS DISTINCT FROM incarnation();
+    END IF;
     clock_ahead_ms := p_wall_ms - (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
     UPDATE ledgers SET heard = clock_timestamp(), host_label = p_host_label, bursar = p_bursar,
         journal_seq = greatest(p_journal_seq, 0), clock_ahead_ms = hello.clock_ahead_ms, gone = NULL,
         heard_in = incarnation(),
-        caught_up = CASE WHEN p_journal_seq <= known.mark_seq THEN clock_timestamp() ELSE caught_up END,
-        -- One that never held a lease has none to present.
-        greeted = CASE WHEN held_in IS NULL THEN (SELECT epoch FROM about) ELSE greeted END
+        caught_up = CASE WHEN p_journal_seq <= known.mark_seq THEN clock_timestamp() ELSE caught_up END
         WHERE id = p_ledger;
-    PERFORM end_pause();
     is_awaited := is_paused() AND (SELECT g.greeted < a.epoch FROM ledgers g, about a WHERE g.id = p_ledger);
     version := (SELECT about.version FROM about);
     mark_seq := known.mark_seq;
@@ -670,8 +676,8 @@ BEGIN
 END
 $$;
 
--- The last of these lines that a ledger of the caller's family has. NULL: none has any. At most a batch is asked for. No
--- row is locked: the ledger whose name the caller still has may ship meanwhile.
+-- The last of these lines that a copy of the caller's journal has (`shared_line`). NULL: none has any. At most a batch is asked
+-- for. No row is locked: the ledger whose name the caller still has may ship meanwhile.
 CREATE OR REPLACE FUNCTION family_has(p_ledger uuid, p_secret bytea, p_seqs bigint[], p_chains bytea[]) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
 BEGIN
@@ -694,15 +700,14 @@ CREATE OR REPLACE FUNCTION ship(p_ledger uuid, p_secret bytea, p_after_seq bigin
     OUT verdict text, OUT mark_seq bigint, OUT mark_chain bytea)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE
-    known ledgers := (SELECT g FROM ledgers g WHERE g.id = p_ledger);
-    v_family bigint := hashtextextended('bursar_fleet family ' || known.family, 0);
-    is_root boolean := known.copy_of IS NULL AND known.mark_seq = 0;
+    known ledgers := (SELECT g FROM ledgers g WHERE g.id = p_ledger AND g.secret_sha256 = sha256(p_secret));
+    v_first_chain bytea := CASE WHEN known.mark_seq = 0 AND p_seqs[1] = 1 THEN next_chain('', p_sha256s[1]) END;
+    v_kin bigint;
+    is_empty boolean;
     v_at timestamptz;
     v_seq bigint := p_after_seq;
     v_chain bytea := p_after_chain;
-    v_first_chain bytea;
     v_first_of ledgers;
-    is_empty boolean := known.copy_of IS NOT NULL AND known.mark_seq = known.copied_up_to;
     chains bytea[] := '{}';
     v_first integer := 1;
     shared record;
@@ -716,27 +721,32 @@ DECLARE
 BEGIN
     -- A journal that begins with another ledger's line is a copy of that one's, whatever code let it in: it ships anew as such.
     -- Two may come with theirs at the same moment.
-    IF is_root AND p_seqs[1] = 1 AND p_sha256s[1] IS NOT NULL THEN
+    IF v_first_chain IS NOT NULL THEN
         PERFORM must_read_committed();
-        PERFORM pg_advisory_xact_lock(4702394921427289931);
-        v_first_chain := next_chain('', p_sha256s[1]);
-        SELECT * INTO v_first_of FROM ledgers g WHERE g.first_chain = v_first_chain AND g.id <> p_ledger LIMIT 1;
+        PERFORM pg_advisory_xact_lock(hashtextextended('bursar_fleet first ' || encode(v_first_chain, 'hex'), 0));
+        SELECT * INTO v_first_of FROM ledgers g WHERE g.first_chain = v_first_chain AND g.kin <> known.kin
+            ORDER BY g.joined LIMIT 1;
         IF FOUND THEN
             known := caller(p_ledger, p_secret);
-            UPDATE ledgers SET copy_of = v_first_of.id, copied_up_to = 0, family = v_first_of.family
-                WHERE id = p_ledger AND known.copy_of IS NULL AND known.mark_seq = 0;
-            verdict := 'behind';
-            mark_seq := known.mark_seq;
-            mark_chain := known.mark_chain;
-            RETURN;
+            IF known.mark_seq = 0 THEN
+                UPDATE ledgers l SET copy_of = coalesce(l.copy_of, v_first_of.id), copied_up_to = 0 WHERE l.id = p_ledger;
+                UPDATE ledgers SET kin = v_first_of.kin WHERE kin = known.kin;
+                verdict := 'behind';
+                mark_seq := 0;
+                mark_chain := '';
+                RETURN;
+            END IF;
         END IF;
+        known := (SELECT g FROM ledgers g WHERE g.id = p_ledger);
     END IF;
     -- Copies may have compared themselves before any of them shipped. So a copy that has shipped nothing looks again, and no
-    -- other of its family ships meanwhile. A copy that has shipped stays one that has: its row is read without a lock.
+    -- other of its journal ships meanwhile. A copy that has shipped stays one that has: its row is read without a lock.
+    is_empty := known.copy_of IS NOT NULL AND known.mark_seq = known.copied_up_to;
+    v_kin := hashtextextended('bursar_fleet kin ' || known.kin, 0);
     IF is_empty THEN
-        PERFORM pg_advisory_xact_lock(v_family);
-    ELSIF v_family IS NOT NULL THEN
-        PERFORM pg_advisory_xact_lock_shared(v_family);
+        PERFORM pg_advisory_xact_lock(v_kin);
+    ELSIF v_kin IS NOT NULL THEN
+        PERFORM pg_advisory_xact_lock_shared(v_kin);
     END IF;
     known := caller(p_ledger, p_secret);
     is_empty := known.copy_of IS NOT NULL AND known.mark_seq = known.copied_up_to;
@@ -755,7 +765,7 @@ BEGIN
     END IF;
     -- The line behind the caller's last one can be another's where the caller has shipped none, or that one begins there.
     IF is_empty OR EXISTS (SELECT FROM ledgers g
-        WHERE g.family = known.family AND g.id <> p_ledger AND g.copied_up_to = known.mark_seq) THEN
+        WHERE g.kin = known.kin AND g.id <> p_ledger AND g.copied_up_to = known.mark_seq) THEN
         PERFORM must_read_committed();
         FOR i IN 1 .. coalesce(array_length(p_seqs, 1), 0) LOOP
             v_chain := next_chain(v_chain, coalesce(p_sha256s[i],
@@ -783,6 +793,11 @@ BEGIN
                 mark_chain = known.mark_chain WHERE l.id = p_ledger;
             mark_seq := known.mark_seq;
             mark_chain := known.mark_chain;
+            -- Behind it, others may be shared.
+            IF mark_seq < p_last_seqs[array_length(p_last_seqs, 1)] THEN
+                verdict := 'taken';
+                RETURN;
+            END IF;
         END IF;
     END IF;
     PERFORM month_partition(date_trunc('month', v_at AT TIME ZONE 'UTC')::date);
@@ -871,7 +886,7 @@ BEGIN
         mark_chain := v_chain;
     END IF;
     UPDATE ledgers SET mark_seq = ship.mark_seq, mark_chain = ship.mark_chain, heard = v_at,
-        first_chain = CASE WHEN known.mark_seq = 0 AND known.copy_of IS NULL THEN v_first_chain ELSE first_chain END,
+        first_chain = CASE WHEN known.mark_seq = 0 THEN v_first_chain ELSE first_chain END,
         journal_seq = greatest(p_journal_seq, ship.mark_seq),
         caught_up = CASE WHEN p_journal_seq <= ship.mark_seq THEN v_at ELSE caught_up END
         WHERE id = p_ledger;
@@ -906,9 +921,9 @@ BEGIN
         RAISE EXCEPTION '1000 copies of one ledger have taken a name within 24 hours' USING ERRCODE = 'BF008';
     END IF;
     INSERT INTO ledgers (id, secret_sha256, host_label, bursar, copy_of, copied_up_to, mark_seq, mark_chain,
-        journal_seq, family, greeted)
+        journal_seq, family, kin, greeted)
         VALUES (p_new_ledger, sha256(p_new_secret), known.host_label, known.bursar, v_parent, p_seq, p_seq,
-            p_chain, p_seq, known.family, (SELECT epoch FROM about));
+            p_chain, p_seq, known.family, known.kin, (SELECT epoch FROM about));
     -- The journal's end was the copy's. The ledger that keeps the name states its own with its next hello.
     UPDATE ledgers l SET journal_seq = l.mark_seq WHERE l.id = p_ledger AND l.journal_seq > l.mark_seq;
 END

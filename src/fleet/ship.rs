@@ -145,8 +145,12 @@ impl Shipping {
     }
 
     /// Has the fleet let this ledger in. Repeated, it changes nothing.
-    pub async fn enrol(&self, fleet: &Fleet, code: &str) -> Result<(), Trouble> {
-        Ok(fleet.enrol(code, &self.identity, &self.host_label).await?)
+    pub async fn enrol(&mut self, fleet: &Fleet, code: &str) -> Result<(), Trouble> {
+        let enrolment = fleet.enrol(code, &self.identity, &self.host_label);
+        enrolment.await?;
+        // What was acknowledged before was so to another name, or by another fleet.
+        self.marks = Marks::read(&self.directory()?, 0)?;
+        Ok(())
     }
 
     pub fn identity(&self) -> &FleetIdentity {
@@ -259,9 +263,7 @@ impl Shipping {
                 Since::These(lines) => lines,
                 Since::Compacted => return Err(Trouble::NeedsCompacted(place.seq)),
             };
-            let own = lines
-                .iter()
-                .fold(chain.clone(), |chain, line| chain.then(line));
+            let own = chain.behind_each(&lines);
             let after = (shipped.mark_seq, &chain);
             shipped.journal_seq = self.journal_seq().await?;
             let taken = fleet
@@ -273,27 +275,30 @@ impl Shipping {
                     shipped.journal_seq,
                 )
                 .await;
-            let count = u64::try_from(lines.len()).unwrap_or(u64::MAX);
+            let count = |lines: usize| u64::try_from(lines).unwrap_or(u64::MAX);
             if let Err(FleetError::Lines(_) | FleetError::Unshippable(_)) = taken {
-                self.lines_refused = self.lines_refused.saturating_add(count);
+                self.lines_refused = self.lines_refused.saturating_add(count(lines.len()));
             }
-            match taken? {
-                Taken::All {
-                    mark_seq,
-                    chain: there,
-                } if there == own => {
-                    shipped.lines = shipped.lines.saturating_add(count);
-                    shipped.mark_seq = mark_seq;
-                    place.seq = mark_seq;
-                    chain = there;
-                    self.marks.add(mark_seq, &chain)?;
-                }
+            let (mark_seq, there) = match taken? {
+                Taken::All { mark_seq, chain } => (mark_seq, chain),
                 Taken::Fork { mark_seq } => {
                     self.take_another_name(fleet, mark_seq).await?;
                     return Ok(false);
                 }
-                Taken::All { .. } | Taken::Behind { .. } => return Ok(false),
-            }
+                Taken::Behind { .. } => return Ok(false),
+            };
+            // A copy is asked again for what lies behind the last line that it was found to share.
+            let Some(at) = own
+                .iter()
+                .position(|line| *line == (mark_seq, there.clone()))
+            else {
+                return Ok(false);
+            };
+            shipped.lines = shipped.lines.saturating_add(count(at + 1));
+            shipped.mark_seq = mark_seq;
+            place.seq = mark_seq;
+            chain = there;
+            self.marks.add(mark_seq, &chain)?;
         }
     }
 
@@ -355,24 +360,22 @@ impl Shipping {
             let Since::These(lines) = self.lines_since(&mut place).await? else {
                 return Ok(common_seq);
             };
-            let mut own = Vec::with_capacity(lines.len());
-            for line in &lines {
-                chain = chain.then(line);
-                own.push((line.last_seq(), chain.clone()));
-            }
-            let Some((last_seq, _)) = own.last() else {
+            let own = chain.behind_each(&lines);
+            if own.is_empty() {
                 return Ok(common_seq);
-            };
-            place.seq = *last_seq;
+            }
             common_seq = match fleet.family_has(&self.identity, &own).await {
                 Ok(Some(seq)) => seq,
                 // An older schema cannot be asked.
                 Ok(None) | Err(FleetError::NoSchema) => return Ok(common_seq),
                 Err(error) => return Err(error.into()),
             };
-            if common_seq < place.seq {
+            // Of months that were taken out it has ends of batches alone: there may be more behind it.
+            let Some((_, common)) = own.into_iter().find(|(seq, _)| *seq == common_seq) else {
                 return Ok(common_seq);
-            }
+            };
+            chain = common;
+            place.seq = common_seq;
         }
     }
 

@@ -16,6 +16,7 @@ mod load;
 mod locks;
 mod months;
 mod outages;
+mod paused;
 mod pooled;
 mod restored;
 mod rights;
@@ -133,7 +134,7 @@ async fn joined(fleet: &Fleet, state_dir: &Path, code: u8) -> Shipping {
     match Shipping::open(state_dir.clone(), label.clone(), false).expect("it opens") {
         Some(known) => known,
         None => {
-            let new = Shipping::create(state_dir, label, false).expect("a name");
+            let mut new = Shipping::create(state_dir, label, false).expect("a name");
             new.enrol(fleet, &format!("{CODE}{code}"))
                 .await
                 .expect("it is let in");
@@ -353,7 +354,7 @@ async fn a_ledger_without_a_code_or_with_a_used_one_is_not_let_in() {
         let directory: &TempDir = &directories[at];
         Shipping::create(state_in(directory), "host".to_owned(), false).expect("a name")
     };
-    let (first, second) = (new(0), new(1));
+    let (mut first, mut second) = (new(0), new(1));
     let code = format!("{CODE}1");
     first.enrol(&database, &code).await.expect("it is let in");
     first

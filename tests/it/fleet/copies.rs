@@ -371,12 +371,10 @@ async fn a_journal_that_was_restored_by_itself_ships_what_it_has_written_since()
     assert_eq!(postgres.sql(super::DATABASE, behind), "0");
 }
 
-/// The state directory of a ledger, in which nothing says that it ever was in a fleet.
+/// The state directory of a ledger that has no name in a fleet.
 fn nameless(bursar: &Bursar) -> tempfile::TempDir {
     let copy = copied(&bursar.state_dir());
-    for file in ["fleet.json", "fleet-marks"] {
-        std::fs::remove_file(copy.path().join("state").join(file)).expect("it was there");
-    }
+    std::fs::remove_file(copy.path().join("state/fleet.json")).expect("it was there");
     copy
 }
 
@@ -420,6 +418,9 @@ async fn what_another_ledger_has_shipped_counts_once_though_a_code_of_its_own_le
     let mut of_renamed = joined(&database, &renamed.state_dir(), 3).await;
     ship(&database, &mut of_renamed).await;
     assert_eq!(summed(&postgres), (304, 304));
+    let epoch = "SELECT epoch FROM bursar_fleet.about";
+    let epoch = postgres.sql(super::DATABASE, epoch);
+    assert_eq!(epoch, "0", "what was acknowledged was so to other names");
 }
 
 #[tokio::test]
@@ -444,6 +445,29 @@ async fn two_copies_with_codes_of_their_own_that_ship_at_the_same_moment_count_w
     );
     assert_eq!(summed(&postgres), (302, 302));
     assert_eq!(ledgers(&postgres), "2|1");
+}
+
+/// An image of a machine that joined before it had bought anything: its copies take names before their first line.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_copy_with_a_first_line_of_its_own_is_known_by_it_too() {
+    let postgres = fleet();
+    let origin = pricing_always(1).await;
+    let original = Bursar::before(&origin.url()).await;
+    let database = connect(&postgres).await;
+    let mut of_original = joined(&database, &original.state_dir(), 1).await;
+    let copy = Bursar::on(copied(&original.state_dir()), &origin.url()).await;
+    buy(&original, "the original's").await;
+    ship(&database, &mut of_original).await;
+    buy(&copy, "the copy's").await;
+    let mut of_copy = joined(&database, &copy.state_dir(), 2).await;
+    assert!(ship(&database, &mut of_copy).await.forked);
+
+    let renamed = Bursar::on(nameless(&copy), &origin.url()).await;
+    buy(&renamed, "by another name").await;
+    let mut of_renamed = joined(&database, &renamed.state_dir(), 3).await;
+    ship(&database, &mut of_renamed).await;
+    assert_eq!(summed(&postgres), (3, 3));
 }
 
 /// The copy took its name behind the backup: a code lets it in again, by that name.

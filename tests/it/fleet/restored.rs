@@ -9,18 +9,17 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::holder::{Holder, capped, charged, granted, share, usd, wish};
-use super::{DATABASE, buy, connect, joined, pricing, ship, summed};
-use crate::support::Bursar;
+use super::{DATABASE, connect};
 use crate::support::postgres::Postgres;
 
 const FORGET: &str = "DELETE FROM bursar_fleet.leases";
 
 /// Host, and how many are waited for; empty: leases are granted.
-fn pause(postgres: &Postgres) -> String {
+pub fn pause(postgres: &Postgres) -> String {
     postgres.sql(DATABASE, "SELECT host, awaited FROM bursar_fleet.pause")
 }
 
-fn epoch(postgres: &Postgres) -> String {
+pub fn epoch(postgres: &Postgres) -> String {
     postgres.sql(DATABASE, "SELECT epoch FROM bursar_fleet.about")
 }
 
@@ -147,7 +146,7 @@ async fn waited_for_is_who_was_heard_in_the_day_before_the_backup_and_is_still_i
     three.fleet.leave(&three.identity).await.expect("it leaves");
     // The backup is a week old, and the fourth was last heard more than a day before it.
     let aged = format!(
-        "UPDATE bursar_fleet.ledgers SET heard_in = 'another', held_in = 'another', heard = heard - interval '7 days'
+        "UPDATE bursar_fleet.about SET run = 'another'; UPDATE bursar_fleet.ledgers SET heard_in = 'another', held_in = 'another', heard = heard - interval '7 days'
              - CASE id WHEN '{}' THEN interval '25 hours' ELSE interval '0' END; {FORGET}",
         four.identity.ledger
     );
@@ -185,51 +184,6 @@ async fn lines_that_were_acknowledged_and_are_not_there_pause_it_once() {
     postgres.sql(DATABASE, later);
     assert_eq!(pause(&postgres), "");
     assert_eq!(granted(two.wants(10).await).amount, usd(10));
-}
-
-/// They obey no shared cap, and have no lease to present.
-#[tokio::test]
-#[ignore = "needs PostgreSQL: make test-all"]
-async fn machines_that_only_ship_show_a_restored_database_too_and_all_of_them_once() {
-    let postgres = capped(1_000);
-    let origin = pricing(1).await;
-    let database = connect(&postgres).await;
-    let bursars = [
-        Bursar::before(&origin.url()).await,
-        Bursar::before(&origin.url()).await,
-    ];
-    let mut shippings = Vec::new();
-    for (code, bursar) in (1..).zip(&bursars) {
-        buy(bursar, "before").await;
-        let mut shipping = joined(&database, &bursar.state_dir(), code).await;
-        ship(&database, &mut shipping).await;
-        shippings.push(shipping);
-    }
-    let mut holder = Holder::new(&postgres, 3).await;
-    let backup = postgres.backup(DATABASE);
-    for (bursar, shipping) in bursars.iter().zip(&mut shippings) {
-        buy(bursar, "behind it").await;
-        ship(&database, shipping).await;
-    }
-    postgres.restore(DATABASE, &backup);
-    let database = connect(&postgres).await;
-    holder.fleet = connect(&postgres).await;
-    let [one, two] = &mut shippings[..] else {
-        panic!("two machines");
-    };
-
-    ship(&database, one).await;
-    assert_eq!(pause(&postgres), "host-1|3");
-    ship(&database, two).await;
-    holder.hello().await;
-    assert!(holder.hold(&[]).await.is_paused, "the first is waited for");
-    assert_eq!(holder.wants(10).await, LeaseAnswer::Paused);
-    ship(&database, one).await;
-    assert_eq!(pause(&postgres), "", "its hello was the last that lacked");
-    assert_eq!(granted(holder.wants(10).await).amount, usd(10));
-    ship(&database, two).await;
-    assert_eq!(epoch(&postgres), "1");
-    assert_eq!(summed(&postgres), (4, 4));
 }
 
 #[tokio::test]
