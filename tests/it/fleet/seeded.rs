@@ -1,23 +1,23 @@
 //! Histories by chance: machines that buy and ship, one after the other, whose acknowledgements are lost, that are copied
-//! and restored from images, below a database that is restored from backups.
+//! and restored from images, that lose their names, below a database that is restored from backups and then does not know
+//! each of them.
 //!
-//! Promise: in the end the table, the journals and what the service billed are the same to the micro-dollar. A backup
-//! from before a copy took its name is not played back: such a copy needs a code (docs/runbook.md).
+//! Promise: in the end the table, the journals and what the service billed are the same to the micro-dollar.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use bursar::clock::SystemClock;
-use bursar::fleet::Fleet;
+use bursar::fleet::{Fleet, FleetError, Shipping, Trouble};
 use bursar::ledger::{Durability, Ledger, LedgerOptions};
 use tempfile::TempDir;
 
-use super::{DATABASE, connect, copied, copy, fleet, joined, summed};
+use super::{CODE, DATABASE, connect, copied, copy, fleet, summed};
 use crate::ledger_care;
 use crate::support::bursar::entries;
 use crate::support::postgres::Postgres;
 
-const SEEDS: u64 = 8;
+const SEEDS: u64 = 12;
 const STEPS: usize = 50;
 const MACHINES_MAX: usize = 6;
 
@@ -26,8 +26,6 @@ struct Chance(u64);
 
 struct Machine {
     directory: TempDir,
-    /// The code that lets it in, where it is no copy.
-    code: u8,
     /// Its disk as it was once.
     image: Option<TempDir>,
 }
@@ -37,6 +35,7 @@ struct History {
     postgres: Postgres,
     database: Fleet,
     backup: Option<PathBuf>,
+    codes: u32,
     machines: Vec<Machine>,
     /// What the service billed.
     books: Vec<u64>,
@@ -69,9 +68,8 @@ impl History {
     async fn new(seed: u64) -> Self {
         let postgres = fleet();
         let database = connect(&postgres).await;
-        let machines = (1..4).map(|code| Machine {
+        let machines = (0..3).map(|_| Machine {
             directory: tempfile::tempdir().expect("a directory"),
-            code,
             image: None,
         });
         let mut history = Self {
@@ -79,6 +77,7 @@ impl History {
             postgres,
             database,
             backup: None,
+            codes: 0,
             machines: machines.collect(),
             books: Vec::new(),
             seen: BTreeMap::new(),
@@ -96,7 +95,7 @@ impl History {
 
     async fn step(&mut self) {
         let at = self.chance.below(self.machines.len());
-        match self.chance.below(13) {
+        match self.chance.below(14) {
             0..5 => self.buy(at).await,
             5..7 => self.ship(at).await,
             7 => self.lose_acknowledgement(at).await,
@@ -104,6 +103,7 @@ impl History {
             9 => self.restore_machine(at).await,
             10 => self.restore_database().await,
             11 => self.look(at).await,
+            12 => self.lose_name(at),
             _ => {
                 self.buy(at).await;
                 self.ship(at).await;
@@ -126,26 +126,53 @@ impl History {
         ledger.close().await;
     }
 
+    /// Opened, and let in with a code where the fleet does not know it.
+    async fn joined(&mut self, at: usize) -> Shipping {
+        let (state_dir, label) = (self.machines[at].state_dir(), "host".to_owned());
+        let known = Shipping::open(state_dir.clone(), label.clone(), false).expect("it opens");
+        let was_known = known.is_some();
+        let mut shipping = match known {
+            Some(known) => known,
+            None => Shipping::create(state_dir, label, false).expect("a name"),
+        };
+        let heard = shipping.hearing().hello(&self.database, 0).await;
+        if let Err(Trouble::Fleet(FleetError::Unknown)) = heard {
+            self.codes += 1;
+            let code = format!("{CODE}of-chance-{}", self.codes);
+            let invite = format!("SELECT bursar_fleet.invite('{code}', NULL)");
+            self.postgres.sql(DATABASE, &invite);
+            let enrolled = shipping.enrol(&self.database, &code);
+            enrolled.await.expect("it is let in");
+            if was_known {
+                self.saw("a ledger that a restored database did not know");
+            }
+        }
+        shipping
+    }
+
     async fn ship(&mut self, at: usize) {
-        let machine = &self.machines[at];
-        let mut shipping = joined(&self.database, &machine.state_dir(), machine.code).await;
+        let mut shipping = self.joined(at).await;
         let shipped = shipping.visit(&self.database, 0).await.expect("a visit");
         assert_eq!(shipped.mark_seq, shipped.journal_seq, "all of it");
         if shipped.forked {
             self.saw("a copy that noticed");
-            self.backup = None;
+        }
+    }
+
+    fn lose_name(&mut self, at: usize) {
+        let name = self.machines[at].state_dir().join("fleet.json");
+        if std::fs::remove_file(name).is_ok() {
+            self.saw("a lost name");
         }
     }
 
     /// It compares itself with the fleet, and takes another name where it is a copy. Others may ship before it does.
     async fn look(&mut self, at: usize) {
-        let machine = &self.machines[at];
-        let mut shipping = joined(&self.database, &machine.state_dir(), machine.code).await;
+        let mut shipping = self.joined(at).await;
         let named = shipping.identity().ledger;
         shipping.agree(&self.database, 0).await.expect("a name");
         if shipping.identity().ledger != named {
             self.saw("a copy that noticed before it shipped");
-            self.backup = None;
         }
     }
 
@@ -165,12 +192,9 @@ impl History {
 
     fn copy(&mut self, at: usize) {
         if self.machines.len() < MACHINES_MAX {
-            let machine = &self.machines[at];
-            let code = machine.code;
-            let directory = copied(&machine.state_dir());
+            let directory = copied(&self.machines[at].state_dir());
             self.machines.push(Machine {
                 directory,
-                code,
                 image: None,
             });
             self.saw("a copy");
@@ -259,6 +283,8 @@ async fn in_histories_by_chance_the_table_the_journals_and_the_books_are_equal()
         "a copy that noticed",
         "a copy that noticed before it shipped",
         "a copy of a copy",
+        "a ledger that a restored database did not know",
+        "a lost name",
         "a lost acknowledgement",
         "a restored machine",
         "a restored database",
