@@ -261,6 +261,17 @@ CREATE TABLE IF NOT EXISTS lines (
 
 UPDATE ledgers g SET first_chain = l.chain FROM lines l
     WHERE g.first_chain IS NULL AND g.mark_seq > 0 AND l.ledger = g.id AND l.last_seq = 1 AND l.why IS NULL;
+-- An older version of this file let several ledgers ship one first line.
+DO $kin$
+BEGIN
+    LOOP
+        UPDATE ledgers g SET kin = first.kin FROM (SELECT a.kin AS was, min(b.kin::text)::uuid AS kin
+            FROM ledgers a JOIN ledgers b USING (first_chain) GROUP BY a.kin) AS first
+            WHERE g.kin = first.was AND g.kin <> first.kin;
+        EXIT WHEN NOT FOUND;
+    END LOOP;
+END
+$kin$;
 
 -- What stays of a month of lines that was detached (`detach_month`). Of the lines the last one of each batch, with which
 -- ledgers are compared, and each loss.
@@ -477,7 +488,8 @@ $$;
 CREATE OR REPLACE FUNCTION begin_pause(p_ledger uuid, p_epoch integer) RETURNS void
 LANGUAGE sql VOLATILE SET search_path = bursar_fleet, pg_temp AS $$
     UPDATE about SET epoch = epoch + 1, paused_since = clock_timestamp(), paused_by = p_ledger, raised_in = incarnation(),
-        awaited_since = coalesce(heard_before, clock_timestamp()) - interval '24 hours'
+        awaited_since = least(CASE WHEN is_paused() THEN awaited_since END,
+            coalesce(heard_before, clock_timestamp()) - interval '24 hours')
         WHERE epoch <= p_epoch
 $$;
 
@@ -633,7 +645,8 @@ BEGIN
     END IF;
     is_revoked := known.revoked IS NOT NULL;
     IF (SELECT a.run IS DISTINCT FROM incarnation() FROM about a) THEN
-        UPDATE about a SET run = incarnation(), heard_before = (SELECT max(g.heard) FROM ledgers g)
+        UPDATE about a SET run = incarnation(), heard_before = (SELECT max(g.heard) FROM ledgers g
+                WHERE g.heard_in <> incarnation())
             WHERE a.run IS DISTINCT FROM incarnation();
     END IF;
     clock_ahead_ms := p_wall_ms - (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
@@ -642,6 +655,7 @@ BEGIN
         heard_in = incarnation(),
         caught_up = CASE WHEN p_journal_seq <= known.mark_seq THEN clock_timestamp() ELSE caught_up END
         WHERE id = p_ledger;
+    PERFORM end_pause();
     is_awaited := is_paused() AND (SELECT g.greeted < a.epoch FROM ledgers g, about a WHERE g.id = p_ledger);
     version := (SELECT about.version FROM about);
     mark_seq := known.mark_seq;
@@ -702,7 +716,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lo
 DECLARE
     known ledgers := (SELECT g FROM ledgers g WHERE g.id = p_ledger AND g.secret_sha256 = sha256(p_secret));
     v_first_chain bytea := CASE WHEN known.mark_seq = 0 AND p_seqs[1] = 1 THEN next_chain('', p_sha256s[1]) END;
-    v_kin bigint;
+    v_kin uuid;
     is_empty boolean;
     v_at timestamptz;
     v_seq bigint := p_after_seq;
@@ -729,8 +743,8 @@ BEGIN
         IF FOUND THEN
             known := caller(p_ledger, p_secret);
             IF known.mark_seq = 0 THEN
-                UPDATE ledgers l SET copy_of = coalesce(l.copy_of, v_first_of.id), copied_up_to = 0 WHERE l.id = p_ledger;
-                UPDATE ledgers SET kin = v_first_of.kin WHERE kin = known.kin;
+                UPDATE ledgers l SET copy_of = coalesce(l.copy_of, v_first_of.id), copied_up_to = 0, kin = v_first_of.kin
+                    WHERE l.id = p_ledger;
                 verdict := 'behind';
                 mark_seq := 0;
                 mark_chain := '';
@@ -742,13 +756,19 @@ BEGIN
     -- Copies may have compared themselves before any of them shipped. So a copy that has shipped nothing looks again, and no
     -- other of its journal ships meanwhile. A copy that has shipped stays one that has: its row is read without a lock.
     is_empty := known.copy_of IS NOT NULL AND known.mark_seq = known.copied_up_to;
-    v_kin := hashtextextended('bursar_fleet kin ' || known.kin, 0);
+    v_kin := known.kin;
     IF is_empty THEN
-        PERFORM pg_advisory_xact_lock(v_kin);
+        PERFORM pg_advisory_xact_lock(hashtextextended('bursar_fleet kin ' || v_kin, 0));
     ELSIF v_kin IS NOT NULL THEN
-        PERFORM pg_advisory_xact_lock_shared(v_kin);
+        PERFORM pg_advisory_xact_lock_shared(hashtextextended('bursar_fleet kin ' || v_kin, 0));
     END IF;
     known := caller(p_ledger, p_secret);
+    IF known.kin <> v_kin THEN
+        verdict := 'behind';
+        mark_seq := known.mark_seq;
+        mark_chain := known.mark_chain;
+        RETURN;
+    END IF;
     is_empty := known.copy_of IS NOT NULL AND known.mark_seq = known.copied_up_to;
     v_at := clock_timestamp();
     mark_seq := known.mark_seq;

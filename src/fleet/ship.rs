@@ -132,10 +132,12 @@ impl Shipping {
         ship_people: bool,
     ) -> Result<Self, Trouble> {
         let directory = Directory::open(&state_dir)?;
+        // What was acknowledged before was so to another name.
+        let marks = Marks::read(&directory, 0)?;
         let identity = FleetIdentity::new()?;
         identity.store(&directory)?;
         Ok(Self {
-            marks: Marks::read(&directory, last_seq(&state_dir)?)?,
+            marks,
             state_dir,
             identity,
             host_label,
@@ -148,7 +150,7 @@ impl Shipping {
     pub async fn enrol(&mut self, fleet: &Fleet, code: &str) -> Result<(), Trouble> {
         let enrolment = fleet.enrol(code, &self.identity, &self.host_label);
         enrolment.await?;
-        // What was acknowledged before was so to another name, or by another fleet.
+        // What was acknowledged before was so by another fleet, or is forgotten.
         self.marks = Marks::read(&self.directory()?, 0)?;
         Ok(())
     }

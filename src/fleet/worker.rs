@@ -206,7 +206,8 @@ impl Worker {
         let keep = |orders: &FleetOrders| self.keep(orders);
         let visit = async {
             let is_heard = self.visit(&mut shipping, Errand::Leave, caps, &keep).await;
-            if leaves
+            // Nobody is to wait for the leases of a machine that does not come again.
+            if (leaves || self.table.ephemeral)
                 && is_heard
                 && let Some(shipping) = &shipping
             {

@@ -34,6 +34,39 @@ async fn a_hello_alone_ends_no_pause_for_a_lease_may_come_behind_it() {
     assert_eq!(epoch(&postgres), "1");
 }
 
+/// One that is away is waited for, though the server is started again before it comes and another machine shows it then.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn shown_a_second_time_it_waits_for_those_of_the_first_too() {
+    let postgres = capped(1_000);
+    let mut one = Holder::new(&postgres, 1).await;
+    let mut away = Holder::new(&postgres, 2).await;
+    let aged = "UPDATE bursar_fleet.ledgers SET heard = heard - interval '3 days'";
+    postgres.sql(DATABASE, aged);
+    let backup = postgres.backup(DATABASE);
+    let of_one = granted(one.wants(300).await).lease.lease;
+    let of_away = granted(away.wants(200).await).lease.lease;
+    postgres.restore(DATABASE, &backup);
+    one.fleet = connect(&postgres).await;
+    // It is let in before anybody was heard, and makes the backup no younger.
+    let new = Holder::new(&postgres, 3).await;
+    one.hello().await;
+    assert!(one.hold(std::slice::from_ref(&of_one)).await.is_paused);
+
+    let started_again = "UPDATE bursar_fleet.about SET run = 'before', raised_in = 'before';
+        UPDATE bursar_fleet.ledgers SET heard_in = 'before'";
+    postgres.sql(DATABASE, started_again);
+    new.hello().await;
+    let late = new.fleet.acknowledged(&new.identity, 50).await;
+    late.expect("it is stated");
+    assert_eq!(epoch(&postgres), "2");
+    new.hold(&[]).await;
+    assert!(one.hold(&[of_one]).await.is_paused);
+    away.fleet = connect(&postgres).await;
+    away.hello().await;
+    assert!(!away.hold(&[of_away]).await.is_paused);
+}
+
 /// A machine that is gone for long is not waited for, however late the others come.
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]

@@ -216,6 +216,8 @@ async fn an_ephemeral_machine_ships_all_and_returns_its_leases_when_it_stops() {
     assert_eq!(summed(&postgres), (i64::from(served), billed));
     assert_eq!(sum(&postgres, "open"), 0);
     assert_eq!(sum(&postgres, "granted - given_back"), billed);
+    let left = "SELECT gone IS NOT NULL FROM bursar_fleet.fleet";
+    assert_eq!(postgres.sql(DATABASE, left), "t", "nobody waits for it");
 }
 
 #[tokio::test]

@@ -7,7 +7,8 @@ use crate::support::postgres::Postgres;
 /// As `bursar fleet schema` printed it while its version was 1.
 pub(super) const VERSION_1: &str = include_str!("../../rig/fleet-schema-1.sql");
 
-/// A ledger, a copy of it and a copy of that; lines with and without a price, a loss, codes, a freeze.
+/// A ledger, a copy of it and a copy of that; one with a code of its own and the first line of that ledger; lines with and
+/// without a price, a loss, codes, a freeze.
 const CONTENTS: &str = r#"
     SELECT bursar_fleet.invite('a-code-for-one-ledger-1', 'a laptop'), bursar_fleet.invite('a-code-for-one-ledger-2', NULL);
     SELECT bursar_fleet.enrol('a-code-for-one-ledger-1', '00000000-0000-4000-8000-000000000001', sha256('one'), 'host-1', '0.1');
@@ -24,6 +25,11 @@ const CONTENTS: &str = r#"
         (SELECT DISTINCT mark_chain FROM bursar_fleet.ledgers), ARRAY[5], ARRAY[5],
         ARRAY['{"seq":5,"kind":"outcome","id":"00000000-0000-4000-8000-0000000000a5","started_ms":5,"adds_micro_usd":9,"state":"settled"}'],
         ARRAY[sha256('z')], 5);
+    SELECT bursar_fleet.invite('a-code-for-one-ledger-3', NULL);
+    SELECT bursar_fleet.enrol('a-code-for-one-ledger-3', '00000000-0000-4000-8000-000000000009', sha256('nine'), 'host-9', '0.1');
+    SELECT bursar_fleet.ship('00000000-0000-4000-8000-000000000009', sha256('nine'), 0, '', ARRAY[1], ARRAY[1],
+        ARRAY['{"seq":1,"kind":"outcome","id":"00000000-0000-4000-8000-0000000000a1","started_ms":5,"adds_micro_usd":70,"state":"settled"}'],
+        ARRAY[sha256('x')], 1);
     SELECT bursar_fleet.revoke_ledger('00000000-0000-4000-8000-000000000003'), bursar_fleet.order_freeze('an-app');
 "#;
 
@@ -66,6 +72,12 @@ async fn a_fleet_of_version_1_keeps_what_it_has_and_gets_shared_caps() {
         "3",
         "copies of copies, too"
     );
+    let kin = "SELECT count(DISTINCT kin), count(*) FROM bursar_fleet.ledgers";
+    assert_eq!(
+        postgres.sql(DATABASE, kin),
+        "1|4",
+        "whose journals begin alike are compared"
+    );
     postgres.sql("postgres", "CREATE ROLE node LOGIN IN ROLE bursar_node");
     cap(&postgres, 1_000);
     let holder = Holder::new(&postgres, 2).await;
@@ -82,7 +94,7 @@ async fn a_fleet_of_version_1_keeps_what_it_has_and_gets_shared_caps() {
     "#;
     assert_eq!(postgres.sql(DATABASE, goes_on), "taken\nfalse\ngranted|200");
     assert_eq!(charged(&postgres), 500);
-    assert_eq!(super::summed(&postgres), (4, 80));
+    assert_eq!(super::summed(&postgres), (5, 150));
 
     // The older file is not put over it.
     let refused = postgres.try_sql("admin", DATABASE, VERSION_1);
