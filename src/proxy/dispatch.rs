@@ -329,7 +329,10 @@ impl<'a> Dispatch<'a> {
         let mut unread_since = UnreadSince::default();
         let limit = self.sending.outgoing.read_timeout;
         loop {
-            let wants_room = body.len() > WHOLE_BYTES_MAX && self.answer_room.is_none();
+            let bytes = body
+                .len()
+                .saturating_add(self.sending.outgoing.echoed_bytes);
+            let wants_room = bytes > WHOLE_BYTES_MAX && self.answer_room.is_none();
             let room = wants_room.then(|| self.sending.room_for(answering.head()));
             let reads = async {
                 // Without memory nothing is read: the service waits with the rest.

@@ -127,6 +127,7 @@ async fn ask(
         read_timeout: CALL_MAX,
         whole_bytes_max: WHOLE_BYTES_MAX,
         whole_copies: 1,
+        echoed_bytes: 0,
     };
     let called = timeout(CALL_MAX, call(settings, &outgoing)).await;
     called.unwrap_or((AttemptEnd::NoHead, Err(OwnCallError::TooSlow)))

@@ -322,6 +322,7 @@ async fn exchange(
     };
     let whole_bytes_max = prepared.whole_bytes_max();
     let whole_copies = prepared.whole_copies();
+    let echoed_bytes = prepared.given.echoed_bytes();
     let outgoing = Outgoing {
         header,
         authorization: request.settings.key.header_value(),
@@ -332,6 +333,7 @@ async fn exchange(
         read_timeout: request.settings.config.upstream.read_timeout,
         whole_bytes_max,
         whole_copies,
+        echoed_bytes,
     };
     let bounds = Bounds {
         backoff: Backoff::of(&request.settings.config.retry),

@@ -113,6 +113,16 @@ impl Rendering {
         }
     }
 
+    /// Bytes of the request in what is made of the answer: a document, or three events that have one, and the answer that
+    /// is kept for a repeat.
+    pub fn echoed_bytes(&self) -> usize {
+        let documents = if self.wants_stream() { 4 } else { 1 };
+        match &self.turn {
+            Turn::Responses(turn) => turn.echoed_bytes().saturating_mul(documents),
+            Turn::Messages(_) => 0,
+        }
+    }
+
     /// The app reads events.
     pub fn wants_stream(&self) -> bool {
         self.reads != Reads::Document

@@ -89,6 +89,7 @@ impl Sending<'_> {
         let Outgoing {
             whole_bytes_max,
             whole_copies,
+            echoed_bytes,
             ..
         } = self.outgoing;
         let announced = heads::content_length(&head.headers);
@@ -96,6 +97,7 @@ impl Sending<'_> {
         let mib = announced
             .map_or(*whole_bytes_max, |length| length.min(*whole_bytes_max))
             .saturating_mul(*whole_copies)
+            .saturating_add(*echoed_bytes)
             .div_ceil(1024 * 1024);
         self.gateway.room_for(mib)
     }

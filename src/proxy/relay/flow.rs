@@ -292,7 +292,9 @@ impl Flow<'_, '_> {
                 let displaced = place.map(Drained::displaced);
                 let purchase = self.relay.app.purchase();
                 let follower = purchase.filter(|_| wait == Wait::WhileFollowed).cloned();
-                let wants_room = self.content.live_bytes() > WHOLE_BYTES_MAX && self.room.is_none();
+                let echoed_bytes = self.relay.led.given.echoed_bytes();
+                let live_bytes = self.content.live_bytes().saturating_add(echoed_bytes);
+                let wants_room = live_bytes > WHOLE_BYTES_MAX && self.room.is_none();
                 let room = wants_room.then(|| self.relay.led.gateway.room_for(LIVE_MIB));
                 let chunk = pin!(async {
                     // Without memory nothing is read: the service waits with the rest.

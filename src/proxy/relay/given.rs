@@ -75,6 +75,14 @@ impl Given {
         }
     }
 
+    /// What is made of the answer has so many bytes of the request.
+    pub fn echoed_bytes(&self) -> usize {
+        match self {
+            Self::Translated(rendering) => rendering.echoed_bytes(),
+            Self::Served | Self::MadeStream | Self::Audio(_) | Self::Models(_) => 0,
+        }
+    }
+
     /// Whether this kind of answer is given as it flows.
     pub fn takes_flowing(&self, head: &ResponseHeader) -> bool {
         let is_event_stream = heads::is_event_stream(&head.headers);

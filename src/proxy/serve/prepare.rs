@@ -5,6 +5,8 @@
 //! was translated to, as a request in OpenAI's form of speech is (rule I8). The same request is prepared in the same way each time, so that its
 //! retry has the same bytes (rule I6).
 
+use std::cell::Cell;
+
 use bytes::Bytes;
 use http::HeaderValue;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -85,8 +87,19 @@ fn edited(
         });
     }
     let gateway = request.gateway;
-    let earlier = |id: &str| gateway.given_earlier(&request.app, id);
+    // A reference is short, and what it stands for may be long.
+    let referred_bytes = Cell::new(0_u64);
+    let earlier = |id: &str| {
+        let items = gateway.given_earlier(&request.app, id)?;
+        let bytes: usize = items.iter().map(|item| item.json().len()).sum();
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        referred_bytes.update(|before| before.saturating_add(bytes));
+        (referred_bytes.get() <= BODY_BYTES_MAX).then_some(items)
+    };
     if let Some(translated) = translate(route.dialect(), body.bytes(), &earlier) {
+        if referred_bytes.get() > BODY_BYTES_MAX {
+            return Err(Code::BodyTooLarge.into());
+        }
         let mut translated = translated.map_err(untranslatable)?;
         let has_own_key = request.admitted.own_key.is_some() && route.keyed;
         let asked = has_own_key.then(|| {

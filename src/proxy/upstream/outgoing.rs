@@ -39,6 +39,8 @@ pub struct Outgoing {
     pub whole_bytes_max: usize,
     /// How often it stands in memory then.
     pub whole_copies: usize,
+    /// Beside it, bytes of the request in what is made of it.
+    pub echoed_bytes: usize,
 }
 
 /// How long a service may take nothing more of a request.

@@ -33,6 +33,25 @@ async fn a_slip_in_the_address_is_answered_with_what_to_do() {
         ("POST", "/responses", "base_path_missing", "/agent/v1"),
         ("GET", "/models", "base_path_missing", "/v1"),
         ("GET", "/models/auto", "base_path_missing", "/v1"),
+        (
+            "POST",
+            "/agent/chat/completions",
+            "base_path_missing",
+            "/agent/v1.",
+        ),
+        (
+            "POST",
+            "/agent/responses",
+            "base_path_missing",
+            "/agent/v1.",
+        ),
+        ("GET", "/agent/models", "base_path_missing", "/agent/v1."),
+        (
+            "POST",
+            "/api/chat/completions",
+            "route_unknown",
+            "/agent/v1",
+        ),
         ("POST", "/embeddings", "base_path_missing", "/v1"),
         ("POST", "/audio/speech", "base_path_missing", "/agent/v1"),
         (

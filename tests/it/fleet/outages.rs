@@ -244,16 +244,6 @@ async fn a_database_whose_disk_is_full_stops_nothing_and_is_caught_up_with() {
     assert_eq!(journal, sandbox.debited().await);
 }
 
-/// The most memory that a process has had, KiB.
-fn peak_kib(member: &Member) -> u64 {
-    let pid = member.daemon().child.id().expect("it runs");
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let peak = peak.and_then(|peak| peak.trim().strip_suffix(" kB"));
-    peak.and_then(|peak| peak.trim().parse().ok())
-        .expect("a size")
-}
-
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]
 async fn a_week_without_the_database_is_caught_up_with_in_bounded_memory() {
@@ -282,18 +272,18 @@ async fn a_week_without_the_database_is_caught_up_with_in_bounded_memory() {
 
     member.begin().await;
     member.buy("without the database").await;
-    let before_kib = peak_kib(&member);
+    let before_kib = member.daemon().peak_kib();
     let pid = member.daemon().child.id().expect("it runs");
     // The peak counts from here on (proc(5)).
     std::fs::write(format!("/proc/{pid}/clear_refs"), "5").expect("its own child");
-    let before_kib = peak_kib(&member).min(before_kib);
+    let before_kib = member.daemon().peak_kib().min(before_kib);
     postgres.begin();
     let requests = i64::from(REQUESTS) + 1;
     within(Duration::from_secs(240), "all of it", || async {
         (summed(&postgres).0 == requests).then_some(())
     })
     .await;
-    let grown_kib = peak_kib(&member).saturating_sub(before_kib);
+    let grown_kib = member.daemon().peak_kib().saturating_sub(before_kib);
     assert!(grown_kib < GROWTH_KIB_MAX, "{grown_kib} KiB more");
     member.stop().await;
     let journal = u64::from(REQUESTS) * 3 + sandbox.debited().await;

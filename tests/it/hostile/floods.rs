@@ -119,15 +119,6 @@ fn floods() -> Vec<(&'static str, bool, Step)> {
     ]
 }
 
-/// Most memory that the process has held, in KiB.
-pub(super) fn peak_kib(daemon: &Daemon) -> u64 {
-    let pid = daemon.child.id().expect("a running child");
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a status");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.expect("a peak").trim().trim_end_matches(" kB");
-    kib.parse().expect("a number")
-}
-
 /// Sends a request, and reads the answer without keeping it; at most that many bytes.
 async fn read_and_forget(daemon: &Daemon, stream: bool, name: &str, bytes_max: usize) -> usize {
     let body = if stream {
@@ -164,14 +155,14 @@ async fn floods_leave_memory_small() {
     let state = directory.path().join("state");
     let daemon = Daemon::start(&origin.url(), &state, &["--config", config]).await;
     read_and_forget(&daemon, false, "warm", 1 << 20).await;
-    let before = peak_kib(&daemon);
+    let before = daemon.peak_kib();
     let mut last = before;
     let names: Vec<&str> = floods().iter().map(|(name, ..)| *name).collect();
     assert_eq!(names, NAMES);
     for (name, stream, step) in floods() {
         origin.push(step);
         let count = read_and_forget(&daemon, stream, name, 32 << 20).await;
-        let peak = peak_kib(&daemon);
+        let peak = daemon.peak_kib();
         eprintln!(
             "{name}: {count} bytes to the app, peak {peak} KiB ({} more)",
             // The kernel adds it up from counters a processor, and may read a page lower.
@@ -203,7 +194,7 @@ async fn floods_leave_memory_small() {
         .iter()
         .map(|name| read_and_forget(&daemon, true, name, 8 << 20));
     futures_util::future::join_all(reads).await;
-    let peak = peak_kib(&daemon);
+    let peak = daemon.peak_kib();
     eprintln!("eight at once: peak {peak} KiB ({before} before)");
     assert!(
         peak < before + MORE_KIB,

@@ -3,11 +3,11 @@
 //!
 //! Promise: such heads cost a bounded amount of memory, and the next request is served.
 
+use super::CHAT;
 use super::http2::{
     Attack, CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, STATUS_200, answer_head, field,
     frame, listen,
 };
-use super::{CHAT, floods::peak_kib};
 use crate::support::chat;
 use crate::support::daemon::Daemon;
 use crate::tls::certs::Authority;
@@ -80,12 +80,12 @@ async fn a_head_over_http2_costs_a_bounded_amount_of_memory() {
     let daemon = Daemon::start(&url, &place("state"), &["--config", config]).await;
     let warm = daemon.connect().await.post(CHAT, &chat("warm")).await;
     assert_eq!(warm.status, 200, "{}", warm.text());
-    let before = peak_kib(&daemon);
+    let before = daemon.peak_kib();
     for flood in floods() {
         let (name, sees) = (flood.name, flood.sees);
         *next.lock() = Some(flood);
         let answer = daemon.connect().await.post(CHAT, &chat(name)).await;
-        let peak = peak_kib(&daemon);
+        let peak = daemon.peak_kib();
         eprintln!(
             "{name}: {:?}, peak {} KiB more",
             answer.code(),

@@ -61,6 +61,15 @@ pub fn send(child: &Child, signal: Signal) {
 }
 
 impl Daemon {
+    /// Most memory that the process has held, in KiB.
+    pub fn peak_kib(&self) -> u64 {
+        let pid = self.child.id().expect("a running child");
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.expect("a peak").trim().trim_end_matches(" kB");
+        kib.parse().expect("a number")
+    }
+
     /// Starts and waits until it is ready.
     pub async fn start(upstream: &str, state_dir: &Path, more: &[&str]) -> Self {
         let state_dir = state_dir.to_str().expect("a UTF-8 path");

@@ -62,6 +62,11 @@ impl Turn {
         )
     }
 
+    /// Bytes of what each document says of the request.
+    pub fn echoed_bytes(&self) -> usize {
+        self.asked.echo.len()
+    }
+
     /// Bytes of what is kept of the request.
     pub fn kept_bytes(&self) -> usize {
         let items = self.asked.conversation.iter().flatten();

@@ -73,7 +73,7 @@ pub fn of_path(
         )
     } else if is_of("realtime") {
         (Code::RealtimeUnsupported, realtime(&base))
-    } else if path.ends_with("/completions") {
+    } else if path.ends_with("/completions") && !path.ends_with("/chat/completions") {
         (
             Code::CompletionsUnsupported,
             format!(
@@ -101,6 +101,17 @@ fn of_base(settings: &Settings, method: &Method, path: &str, base: &str) -> Opti
         return Some(Refusal::saying(
             Code::BasePathMissing,
             format!("The base URL lacks its path: set it to {base}/v1 (or {base}/agent/v1)."),
+        ));
+    }
+    if let Some(here) = path.strip_prefix("/agent")
+        && is_known(table, method, &format!("/agent/v1{here}"))
+    {
+        return Some(Refusal::saying(
+            Code::BasePathMissing,
+            format!(
+                "The base URL lacks its /v1: set it to {base}/agent/v1. (Anthropic's clients alone put the /v1 there \
+                 themselves: their base URL is {base}/agent.)"
+            ),
         ));
     }
     if let Some(here) = path

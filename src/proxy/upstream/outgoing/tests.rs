@@ -21,6 +21,7 @@ fn outgoing(body: Bytes) -> Outgoing {
         read_timeout: Duration::from_secs(1),
         whole_bytes_max: 1,
         whole_copies: 1,
+        echoed_bytes: 0,
     }
 }
 

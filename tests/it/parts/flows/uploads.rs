@@ -271,27 +271,17 @@ async fn an_upload_of_30_mb_costs_little_more_than_its_size() {
         }
     };
     upload(1024).await;
-    let before = peak_kib(&daemon);
+    let before = daemon.peak_kib();
     upload(29 * MIB).await;
     let sizes: Vec<usize> = origin.received().iter().map(|one| one.body.len()).collect();
     assert!(
         sizes.len() == 2 && sizes[1] > 29 * MIB,
         "{sizes:?}: once, whole"
     );
-    let grown = peak_kib(&daemon).saturating_sub(before);
+    let grown = daemon.peak_kib().saturating_sub(before);
     assert!(grown > 20 * 1024, "the body was in memory: {grown} KiB");
     assert!(grown < 48 * 1024, "{grown} KiB for 29 MiB");
     daemon.terminate().await;
-}
-
-/// The most that was resident, in KiB.
-fn peak_kib(daemon: &Daemon) -> u64 {
-    let pid = daemon.child.id().expect("a running child");
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let words = line.expect("a peak").split_whitespace();
-    let kib = words.into_iter().next().and_then(|word| word.parse().ok());
-    kib.expect("a number")
 }
 
 /// The URL is signed for the service's own host: the file is sent there without a key, past bursar,
