@@ -141,13 +141,14 @@ impl Metrics {
             )?,
             translated: families.counters(
                 "bursar_translated_requests_total",
-                "Requests in another dialect that were translated to a chat completion.",
+                "Requests in another dialect, or in OpenAI's form of the speech routes, that were translated to the \
+                 service's form.",
                 &["spoken"],
             )?,
             dropped: families.counters(
                 "bursar_translation_dropped_total",
                 "Members of such requests that were left out, for the service has nothing like them \
-                 (docs/dialects.md). The first 64 names, then other.",
+                 (docs/dialects.md, docs/audio.md). The first 64 names, then other.",
                 &["member", "spoken"],
             )?,
             dropped_members: FirstSeen::new(DROPPED_MEMBERS_MAX),
@@ -212,7 +213,7 @@ impl Metrics {
                 add(&self.attempts, &[operation.as_str(), result], 0);
             }
         }
-        let spoken = [Dialect::Responses.as_str(), Dialect::Messages.as_str()];
+        let spoken = [Dialect::Responses, Dialect::Messages, Dialect::Audio].map(Dialect::as_str);
         let known: [(&IntCounterVec, &[&str]); 3] = [
             (&self.translated, &spoken),
             (&self.drains, &DRAIN_RESULTS),

@@ -257,6 +257,7 @@ fn every_event_has_its_counter() {
         "bursar_joined_retries_total 1",
         "bursar_translated_requests_total{spoken=\"messages\"} 1",
         "bursar_translated_requests_total{spoken=\"responses\"} 0",
+        "bursar_translated_requests_total{spoken=\"openai_audio\"} 0",
         "bursar_translation_dropped_total{member=\"cache_control\",spoken=\"messages\"} 2",
         "bursar_repeats_avoided_usd_estimate_total 18014.398508",
         "bursar_drained_usd_total 0.000000",

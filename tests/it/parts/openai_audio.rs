@@ -128,6 +128,11 @@ async fn what_was_said_as_bytes_is_heard_as_a_form_and_each_is_one_debit_with_it
             .is_some_and(|seconds| seconds > 1.0),
         "{verbose}"
     );
+    for (spoken, count) in [("openai_audio", 5.0), ("responses", 0.0), ("messages", 0.0)] {
+        let label = format!("spoken=\"{spoken}\"");
+        let counted = bursar.metric("bursar_translated_requests_total", &label);
+        assert_eq!(counted, count, "{spoken}");
+    }
 
     let debits = sandbox.debits().await;
     let routes: Vec<_> = debits.iter().map(|debit| debit["route"].clone()).collect();

@@ -84,11 +84,11 @@ const LABELS: [(&str, &str); 27] = [
     ("type", "`input` or `output` tokens"),
     (
         "spoken",
-        "the dialect of a translated request: `responses` or `messages`",
+        "the dialect of a translated request: `responses`, `messages`, or `openai_audio`, which is OpenAI's form of the speech routes",
     ),
     (
         "member",
-        "what was left out, by its name in [dialects.md](dialects.md)",
+        "what was left out, by its name in [dialects.md](dialects.md) or [audio.md](audio.md)",
     ),
     (
         "category",
