@@ -2,7 +2,7 @@
 
 use bursar::ledger::entry::State;
 
-use super::{RESPONSES, ROUTES, answers, ask, asks, settled, text_of, usage};
+use super::{AGENT_RESPONSES, RESPONSES, ROUTES, answers, ask, asks, settled, text_of, usage};
 use crate::support::origin::Received;
 use crate::support::wire::request;
 use crate::support::{Bursar, Origin, Step, eventually};
@@ -283,6 +283,40 @@ async fn what_was_given_is_referred_to_by_an_id_that_no_reader_of_the_ledger_kno
         .collect();
     assert_eq!(texts.len(), 3, "{sent}");
     assert_eq!(texts[1]["content"], "the secret is 5", "{sent}");
+}
+
+#[tokio::test]
+async fn what_was_given_before_a_restart_is_refused_with_what_helps_and_nothing_is_sent() {
+    for path in [RESPONSES, AGENT_RESPONSES] {
+        let origin = Origin::always(Step::Answer(answers(7, "the secret is 5"))).await;
+        let bursar = Bursar::before(&origin.url()).await;
+        let first = ask(&bursar, path, &asks(path, "remember", false), &[]).await;
+        let given = first.json();
+        let (response, item) = (&given["id"], &given["output"][0]["id"]);
+        let item = serde_json::json!({"type": "item_reference", "id": item});
+        let words = serde_json::json!({"role": "user", "content": "and now?"});
+        let references = [
+            serde_json::json!({"model": "auto", "input": [words], "previous_response_id": response}),
+            serde_json::json!({"model": "auto", "input": [item, words]}),
+        ];
+        for reference in &references {
+            let known = ask(&bursar, path, &reference.to_string(), &[]).await;
+            assert_eq!(known.status, 200, "{path} {reference}: {}", known.text());
+        }
+        let sent = origin.received().len();
+        assert_eq!(sent, 3, "{path}");
+
+        let bursar = bursar.restart("").await;
+        for reference in &references {
+            let unknown = ask(&bursar, path, &reference.to_string(), &[]).await;
+            assert_eq!(unknown.status, 400, "{path} {reference}");
+            assert_eq!(unknown.code(), Some("untranslatable"), "{path} {reference}");
+            let text = unknown.text();
+            assert!(text.contains("store: false"), "{path} {reference}: {text}");
+        }
+        assert_eq!(origin.received().len(), sent, "{path}: nothing was sent");
+        assert_eq!(bursar.billed(), 21, "{path}");
+    }
 }
 
 /// The same bytes of the app become other bytes for the service: as by another version of the translation, here by an
