@@ -83,6 +83,41 @@ async fn the_apps_own_service_session_goes_as_it_is_and_a_chat_is_pinned_by_noth
     assert_eq!(without.session, None);
 }
 
+/// The headers that name a session, in the order in which they count.
+const ORDER: [&str; 6] = [
+    "X-Service-Session",
+    "X-Claude-Code-Session-Id",
+    "session-id",
+    "session_id",
+    "conversation_id",
+    "X-Conversation",
+];
+
+#[tokio::test]
+async fn of_two_headers_that_name_a_session_the_one_that_comes_first_in_the_order_counts() {
+    let origin = Origin::always(Step::Answer(billed(3))).await;
+    let app = "[[app]]\nname = \"default\"\nsession_header = \"X-Conversation\"\n";
+    let bursar = Bursar::with(&origin.url(), app).await;
+    for (place, first) in ORDER.into_iter().enumerate() {
+        for second in &ORDER[place + 1..] {
+            let (counts, does_not) = ((first, "this one"), (*second, "not this"));
+            for headers in [[counts, does_not], [does_not, counts]] {
+                let body = chat(&format!("{headers:?}"));
+                let entry = buy(&bursar, TURN, &body, &headers).await;
+                let session = entry.session.expect("a session");
+                assert_eq!(session.shown.as_str(), "this one", "{headers:?}");
+                let wanted = match first {
+                    "X-Service-Session" => "this one".to_owned(),
+                    _ => session.hash.to_string(),
+                };
+                let received = origin.received().pop().expect("a request");
+                let sent = received.header("x-service-session");
+                assert_eq!(sent, Some(wanted.as_str()), "{headers:?}");
+            }
+        }
+    }
+}
+
 /// Rule I6, and what a fingerprint is made of.
 #[tokio::test]
 async fn all_attempts_of_a_request_repeat_its_session_and_another_session_is_another_purchase() {
