@@ -251,6 +251,63 @@ async fn compacting_keeps_every_sum_and_says_what_it_did() {
     assert!(errors.contains("--older-than 90d"), "{errors}");
 }
 
+/// When each entry began that is listed one by one, by its id.
+async fn began(state_dir: &Path) -> HashMap<String, String> {
+    let (out, _) = printed(0, state_dir, &["receipts", "--json"]).await;
+    let entry = |line: &str| {
+        let entry: Value = serde_json::from_str(line).unwrap();
+        let text = |name: &str| entry[name].as_str().unwrap().to_owned();
+        (text("id"), text("at"))
+    };
+    out.lines().map(entry).collect()
+}
+
+/// The answer as JSON, and what is remarked beside the table.
+async fn spent_by(state_dir: &Path, by: &str) -> (Value, String) {
+    let asked = ["spend", "--since", "2020-01-01", "--by", by];
+    let (_, remark) = printed(0, state_dir, &asked).await;
+    let (out, _) = printed(0, state_dir, &[&asked[..], &["--json"]].concat()).await;
+    (serde_json::from_str(&out).unwrap(), remark)
+}
+
+#[tokio::test]
+async fn a_compacted_ledger_that_is_asked_by_session_says_from_when_it_answers() {
+    let (_root, state_dir) = place();
+    hundred_days(&state_dir).await;
+    let all = began(&state_dir).await;
+    let (before, remark) = spent_by(&state_dir, "session").await;
+    assert_eq!(before["sessions_since"], Value::Null);
+    assert!(!remark.contains("sessions are known"), "{remark}");
+
+    printed(0, &state_dir, &["ledger", "compact", "--older-than", "30d"]).await;
+
+    let left = began(&state_dir).await;
+    let (document, remark) = spent_by(&state_dir, "session").await;
+    let since = document["sessions_since"].as_str().expect("a moment");
+    // One day lies between two moments of this ledger.
+    let gone = all.iter().filter(|(id, _)| !left.contains_key(*id));
+    let last_gone = gone
+        .map(|(_, at)| at.as_str())
+        .max()
+        .expect("some are gone");
+    let first_left = left.values().map(String::as_str).min();
+    let first_left = first_left.expect("some are left");
+    assert!(
+        last_gone <= since && since <= first_left,
+        "{last_gone} {since} {first_left}"
+    );
+    let words = format!("sessions are known of entries that began after {since};");
+    assert!(remark.contains(&words), "{remark}");
+    let rows = document["rows"].as_array().unwrap();
+    let rows: Vec<_> = rows.iter().map(|row| row["session"].as_str()).collect();
+    assert_eq!(rows, [Some("(compacted)"), Some("none")]);
+    assert_eq!(document["billed_micro_usd"], before["billed_micro_usd"]);
+
+    let (by_app, remark) = spent_by(&state_dir, "app").await;
+    assert_eq!(by_app["sessions_since"], Value::Null);
+    assert!(!remark.contains("sessions are known"), "{remark}");
+}
+
 #[tokio::test]
 async fn a_compaction_that_is_killed_at_any_moment_loses_nothing() {
     let (_root, state_dir) = place();
