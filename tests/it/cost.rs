@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::support::origin::{chunk, json, last_chunk, stream_head};
 use crate::support::wire::request;
-use crate::support::{Answer, Bursar, Origin, Step, chat};
+use crate::support::{Answer, Bursar, Origin, Step, chat, eventually};
 
 const CHAT: &str = "/v1/chat/completions";
 const AGENT: &str = "/agent/v1/chat/completions";
@@ -86,6 +86,85 @@ async fn a_repeat_says_what_its_key_was_billed_before() {
         let got = ask(&bursar, CHAT, &chat("x"), Some("k1")).await;
         let wanted = cost.map_or_else(|| BODY.concat(), with);
         assert_eq!(got.text(), wanted, "{first:?} {again:?}");
+    }
+}
+
+/// The app asked, and left before anything of the answer came.
+async fn left(bursar: &Bursar, origin: &Origin, path: &str, body: &str) {
+    let mut wire = bursar.connect().await;
+    wire.send(request("POST", path, &[], body)).await;
+    eventually("the service to receive", || async {
+        (origin.received().len() == 1).then_some(())
+    })
+    .await;
+    wire.hang_up();
+    eventually("bursar to notice", || async {
+        (bursar.metric("bursar_client_disconnects_total", "") >= 1.0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_repeat_that_joins_or_adopts_an_answer_says_what_its_key_was_billed() {
+    let whole = json(200, &[("X-Service-Billed", "7")], &BODY.concat());
+    let told = [EVENT, &USAGE.concat(), RECEIPT, DONE].concat();
+    let stream = [stream_head(), chunk(&told), last_chunk()].concat();
+    let priced = USAGE.join(",\"cost\":0.000007");
+    let priced = [EVENT, &priced, RECEIPT, DONE].concat();
+    let rows = [
+        (CHAT, chat("x"), &whole, with("0.000007")),
+        (AGENT, chat("x"), &whole, with("0.000007")),
+        (CHAT, streamed(true), &stream, priced),
+    ];
+    for (path, body, sent, wanted) in rows {
+        for joins in [true, false] {
+            let origin = Origin::start([Step::Pieces(vec![sent.clone()])]).await;
+            let bursar = Bursar::with(&origin.url(), SHOWN).await;
+            left(&bursar, &origin, path, &body).await;
+            if !joins {
+                origin.go();
+                bursar.settled(1).await;
+            }
+            let mut wire = bursar.connect().await;
+            wire.send(request("POST", path, &[], &body)).await;
+            if joins {
+                eventually("it to join", || async {
+                    (bursar.metric("bursar_joined_retries_total", "") >= 1.0).then_some(())
+                })
+                .await;
+                origin.go();
+            }
+            let got = wire.answer().await;
+            assert!(got.complete, "{path} {joins}");
+            assert_eq!(got.text(), wanted, "{path} {joins}");
+            assert!(got.header("x-bursar-adopted").is_some(), "{path} {joins}");
+            assert_eq!(origin.received().len(), 1, "{path} {joins}");
+            bursar.settled(1).await;
+            assert_eq!(bursar.billed(), 7, "{path} {joins}");
+        }
+    }
+}
+
+/// What was kept of the answer goes with the process; the service bills 0 for what it gives again.
+#[tokio::test]
+async fn a_repeat_behind_a_restart_says_what_its_key_was_billed() {
+    for path in [CHAT, AGENT] {
+        let whole = json(200, &[("X-Service-Billed", "7")], &BODY.concat());
+        let origin = Origin::start([Step::Pieces(vec![whole])]).await;
+        let bursar = Bursar::with(&origin.url(), SHOWN).await;
+        left(&bursar, &origin, path, &chat("x")).await;
+        origin.go();
+        bursar.settled(1).await;
+        let bursar = bursar.restart(SHOWN).await;
+        origin.push(answer(Some("0"), true));
+
+        let got = ask(&bursar, path, &chat("x"), None).await;
+
+        assert_eq!(got.text(), with("0.000007"), "{path}");
+        assert!(got.header("x-bursar-adopted").is_some(), "{path}");
+        assert_eq!(origin.received().len(), 2, "{path}");
+        bursar.settled(2).await;
+        assert_eq!(bursar.billed(), 7, "{path}");
     }
 }
 
