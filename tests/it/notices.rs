@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
-use crate::support::daemon::{Daemon, command};
-use crate::support::origin::billed;
+use crate::support::daemon::{Daemon, command, run_arguments};
+use crate::support::origin::{billed, json};
 use crate::support::wire::request;
 use crate::support::{Origin, Step, chat, eventually};
 
@@ -22,14 +22,17 @@ struct Place {
 impl Place {
     /// A service of which each answer costs 30 micro-dollars, and a configuration that tells by a program.
     async fn new(program: &str) -> Self {
+        let command = Value::from(vec!["sh", "-c", program]);
+        Self::telling(&format!("command = {command}")).await
+    }
+
+    /// The same with a way of its own.
+    async fn telling(way: &str) -> Self {
         let place = Self {
             folder: tempfile::tempdir().expect("a directory"),
             origin: Origin::always(Step::Answer(billed(30))).await,
         };
-        let command = Value::from(vec!["sh", "-c", program]);
-        let lines = format!(
-            "[caps]\nday_micro_usd = 100\nwarn_at = [0.5, 0.8]\n[notify]\ncommand = {command}\n"
-        );
+        let lines = format!("[caps]\nday_micro_usd = 100\nwarn_at = [0.5, 0.8]\n[notify]\n{way}\n");
         std::fs::write(place.at("config.toml"), lines).expect("a file");
         place
     }
@@ -184,6 +187,46 @@ async fn a_program_of_the_daemon_has_none_of_its_files_open_and_a_trial_says_how
     assert_eq!(tried.status.code(), Some(1));
     let words = String::from_utf8_lossy(&tried.stderr).into_owned();
     assert!(words.contains("exit status: 3"), "{words}");
+    daemon.terminate().await;
+}
+
+#[tokio::test]
+async fn a_notice_goes_to_its_address_whatever_the_proxy_variables_say() {
+    let receiver = Origin::always(Step::Answer(json(200, &[], "{}"))).await;
+    let elsewhere = Origin::always(Step::Answer(json(200, &[], "{}"))).await;
+    let place = Place::telling(&format!("url = \"{}/told\"", receiver.url())).await;
+    let (upstream, state) = (place.origin.url(), place.at("state"));
+    let config = place.at("config.toml").display().to_string();
+    let mut arguments = run_arguments(&upstream, state.to_str().expect("a path"));
+    arguments.extend_from_slice(&["--config", config.as_str()]);
+    let mut starting = command(&arguments);
+    for name in [
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+    ] {
+        starting.env(name, elsewhere.url());
+    }
+    let daemon = Daemon::ready(starting).await;
+    spend(&daemon).await;
+    spend(&daemon).await;
+    eventually("the notice of the cap", || async {
+        (receiver.received().len() == 1).then_some(())
+    })
+    .await;
+    let tried = place.run(&["caps", "notify"]).await;
+    assert!(tried.status.success(), "{tried:?}");
+    let received = receiver.received();
+    let events = received.iter().map(|told| {
+        assert_eq!(told.request_line(), "POST /told HTTP/1.1");
+        let notice: Value = serde_json::from_slice(&told.body).expect("JSON");
+        notice["event"].clone()
+    });
+    assert_eq!(events.collect::<Vec<_>>(), ["cap_warning", "trial"]);
+    assert_eq!(elsewhere.connections(), 0);
     daemon.terminate().await;
 }
 

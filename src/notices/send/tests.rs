@@ -169,6 +169,16 @@ async fn a_program_that_does_not_end_is_killed_with_what_it_started() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_program_that_does_not_end_is_killed_after_ten_seconds() {
+    let began = tokio::time::Instant::now();
+    let sent = try_once(&shell("exec sleep 600"), &notice()).await;
+    let why = sent.expect_err("it does not end");
+    assert!(matches!(why, Unsent::Killed), "{why:?}");
+    assert_eq!(why.to_string(), "it ran for 10 s and was killed");
+    assert_eq!(began.elapsed().as_secs(), 10);
+}
+
 /// A pipe that nobody has open for reading cannot be opened for writing.
 fn is_held(fifo: &Path) -> bool {
     use rustix::fs::{Mode, OFlags, open};
