@@ -274,6 +274,31 @@ def test_launch_of_aider_prints_what_it_cost(place):
     assert "The answer." in said and "requests                1" in said
 
 
+def test_launch_of_llm_prints_what_it_cost(place):
+    _, lines = place.lines("llm")
+    place.story(text("The answer."))
+
+    said = place.run(
+        'file="$(dirname "$(llm logs path)")/extra-openai-models.yaml"\nmkdir -p "$(dirname "$file")"\n'
+        f"cat >\"$file\" <<'END'\n{lines}\nEND\n"
+        "bursar launch llm --app laptop -- -m auto 'a question'"
+    )
+
+    assert "The answer." in said and "requests                1" in said
+
+
+def test_launch_of_continue_prints_what_it_cost(place):
+    _, lines = place.lines("continue")
+    folder = place.home / ".continue"
+    folder.mkdir()
+    (folder / "config.yaml").write_text(lines)
+    place.story(text("The answer."))
+
+    said = place.run("bursar launch continue --app laptop -- --config ~/.continue/config.yaml -p 'a question'")
+
+    assert "The answer." in said and "requests                1" in said
+
+
 def test_opencode_edits_a_file(place):
     place.rule({"turn": 1, "body_contains": '"write"'}, call("write", filePath=str(place.work / "note.txt"), content="hello\n"))
     place.rule({"turn": 2}, text("The note is written."))

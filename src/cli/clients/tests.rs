@@ -165,6 +165,38 @@ fn pinned(registry: &str, package: &str) -> Option<String> {
     })
 }
 
+/// The tests of the programs, all in one text, without what divides lines and words.
+fn stories() -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
+    let mut text = String::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("test_") && name.ends_with(".py") {
+            text += &std::fs::read_to_string(entry.path()).expect("a file");
+        }
+    }
+    text.retain(|letter| !letter.is_whitespace());
+    text
+}
+
+#[test]
+fn a_row_that_says_that_it_is_run_is_run_by_a_test_and_launched_by_one_where_it_can_be() {
+    let stories = stories();
+    for client in CLIENTS {
+        if matches!(client.judged, Judged::Not(_)) {
+            continue;
+        }
+        let name = client.name;
+        let calls = ["with_lines", "python"].map(|call| format!("place.{call}(\"{name}\","));
+        let is_run = calls.iter().any(|call| stories.contains(call));
+        assert!(is_run, "no test in tests/clients runs {name}");
+        let launch = format!("bursarlaunch{name}--app");
+        let is_launched = client.program.is_none() || stories.contains(&launch);
+        assert!(is_launched, "no test in tests/clients launches {name}");
+    }
+}
+
 /// Whether variables or arguments have the address: else it stands in a file, which `bursar launch` does not touch.
 fn is_led_here(client: &Client) -> bool {
     let settings = client.settings(ROOT).into_iter();
