@@ -14,7 +14,10 @@ use super::search::{Needle, Place, found};
 use crate::support::daemon::{Signal, send};
 use crate::support::origin::{self, chunk, last_chunk, stream_head};
 use crate::support::wire::{Wire, request};
-use crate::support::{Answer, KEY, Origin, Sandbox, Step, chat, chat_stream, eventually};
+use crate::support::{
+    Answer, KEY, Origin, Sandbox, Step, chat, chat_stream, eventually, messages_stream,
+    responses_stream,
+};
 
 const CHAT: &str = "/v1/chat/completions";
 const AGENT: &str = "/agent/v1/chat/completions";
@@ -203,11 +206,47 @@ impl House {
     }
 }
 
+/// Where the words of an answer stand, in each dialect: of a whole one, and of the events of a stream.
+const WORDS: [&str; 6] = [
+    "/choices/0/message/content",
+    "/choices/0/delta/content",
+    "/output/0/content/0/text",
+    "/response/output/0/content/0/text",
+    "/content/0/text",
+    "/delta/text",
+];
+
 /// The text of the service's own answers; the search looks for it as well.
 fn words_of(answer: &Answer) -> Option<String> {
-    let body: Value = serde_json::from_slice(&answer.body).ok()?;
-    let words = body["choices"][0]["message"]["content"].as_str()?;
-    (words.len() > 12).then(|| words.to_owned())
+    let text = answer.text();
+    let event = |line: &str| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok();
+    let documents: Vec<Value> = match serde_json::from_str(&text) {
+        Ok(document) => vec![document],
+        Err(_) => text.lines().filter_map(event).collect(),
+    };
+    let said = |document: &Value| {
+        let found = WORDS
+            .iter()
+            .find_map(|place| document.pointer(place)?.as_str());
+        found.map(str::to_owned)
+    };
+    let words: String = documents.iter().filter_map(said).collect();
+    (words.len() > 12).then_some(words)
+}
+
+/// Requests in another dialect, each whole and as a stream.
+fn translated() -> Vec<(&'static str, String)> {
+    let mut requests = Vec::new();
+    for (path, stream) in [
+        ("/v1/responses", responses_stream(PROMPT)),
+        ("/agent/v1/responses", responses_stream(PROMPT)),
+        ("/agent/v1/messages", messages_stream(PROMPT)),
+    ] {
+        let whole = stream.replace("\"stream\":true", "\"stream\":false");
+        assert_ne!(whole, stream);
+        requests.extend([(path, whole), (path, stream)]);
+    }
+    requests
 }
 
 /// Answers that hold the key wherever an answer can hold something, and invalid heads.
@@ -297,8 +336,8 @@ fn broken_heads() -> Vec<String> {
     ]
 }
 
-/// The story with the sandbox as the service: answers, streams, agents, a retry, kill -9 and what an
-/// app's repeat adopts after it.
+/// The story with the sandbox as the service: answers, streams, agents, translated requests, a retry,
+/// kill -9 and what an app's repeat adopts after it.
 async fn spend(house: &mut House, sandbox: &Sandbox, needles: &mut Vec<Needle>) -> String {
     let mut entry = String::new();
     for (path, body) in [
@@ -325,6 +364,16 @@ async fn spend(house: &mut House, sandbox: &Sandbox, needles: &mut Vec<Needle>) 
             id.clone_into(&mut entry);
         }
     }
+    for (path, body) in translated() {
+        let answer = house.ask(path, &body).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        let words = words_of(&answer).unwrap_or_else(|| panic!("{path}: {}", answer.text()));
+        needles.push(Needle::new("a translated answer of the service", &words));
+    }
+    // A conversation that is not known: its words are refused.
+    let unknown = json!({"model": "auto", "input": PROMPT, "previous_response_id": "resp_unknown"});
+    let answer = house.ask("/v1/responses", &unknown.to_string()).await;
+    assert_eq!(answer.status, 400, "{}", answer.text());
     let fault = json!({"times": 2, "fault": {"status": 503, "retry_after_ms": "10"}});
     sandbox.control("/sandbox/faults", fault).await;
     let answer = house.ask(CHAT, &chat(&format!("{PROMPT} again"))).await;
