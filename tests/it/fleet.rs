@@ -24,6 +24,7 @@ mod seeded;
 mod serving;
 mod shared_caps;
 mod sharing;
+mod shipping_rules;
 mod sums;
 mod system;
 mod upgrade;
