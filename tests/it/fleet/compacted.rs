@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::{DATABASE, connect, copied, fleet, joined, ship, summed};
 use crate::ledger_care::buy;
+use crate::support::daemon::command;
 use crate::support::postgres::Postgres;
 
 const QUARTER: Duration = Duration::from_secs(15 * 60);
@@ -208,4 +209,40 @@ async fn a_damaged_mark_is_passed_over_and_makes_no_copy() {
     let mut again = joined(&database, &state_dir, 1).await;
     let shipped = ship(&database, &mut again).await;
     assert_eq!((shipped.lines, shipped.forked), (0, false));
+}
+
+/// Only the daemon knows what the fleet has of the ledger.
+#[tokio::test]
+async fn the_command_that_compacts_refuses_a_ledger_of_a_fleet_and_says_who_does_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state_dir = directory.path().join("state");
+    bought(&state_dir, 60, 10 * DAY).await;
+    bought(&state_dir, 1, 9 * DAY).await;
+    let config = directory.path().join("config.toml");
+    let sums = state_dir.join("journal/00000000.jsonl");
+    for (lines, is_compacted) in [
+        ("[fleet]\nurl_file = \"/nowhere/url\"\n", false),
+        ("", true),
+    ] {
+        std::fs::write(&config, lines).expect("a file");
+        let arguments = [
+            "ledger",
+            "compact",
+            "--older-than",
+            "5d",
+            "--config",
+            config.to_str().expect("UTF-8"),
+            "--state-dir",
+            state_dir.to_str().expect("UTF-8"),
+        ];
+        let done = command(&arguments).output().await.expect("it runs");
+        let why = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.success(), is_compacted, "{lines}: {why}");
+        assert_eq!(sums.exists(), is_compacted, "{lines}");
+        assert_ne!(
+            why.contains("this ledger is in a fleet") && why.contains("retention_days"),
+            is_compacted,
+            "{lines}: {why}"
+        );
+    }
 }

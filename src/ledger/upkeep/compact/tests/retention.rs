@@ -1,15 +1,16 @@
 //! Retention as the daemon keeps it: beside requests, at start and once a day.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::ledger::LedgerError;
 use crate::ledger::compact as compact_offline;
 use crate::ledger::entry::{AttemptEnd, State};
 use crate::ledger::fixtures::{begin, billed, buy, ended};
 use crate::ledger::id::EntryId;
 use crate::ledger::query::find;
 use crate::ledger::upkeep::compact::write::NEXT;
+use crate::ledger::{Copied, LedgerError};
 use crate::money::MicroUsd;
 use crate::protocol::receipt::Receipt;
 
@@ -148,6 +149,72 @@ async fn compacting_without_a_daemon_takes_the_last_segment_along_when_it_is_old
     let paid = ledger.reconcile_run("run-1", MicroUsd::new(9)).await;
     assert!(paid.unwrap().is_some());
     assert_eq!(ledger.totals().billed().get(), 99);
+}
+
+/// In a fleet: until the database has acknowledged it and `resend_days` have passed.
+#[tokio::test]
+async fn what_is_copied_elsewhere_stays_until_the_copy_has_it_and_its_days_are_over() {
+    /// An intent and an outcome each.
+    const REQUESTS: u64 = 30;
+    const LAST_SEQ: u64 = 2 * REQUESTS;
+    for (acknowledged_seq, stays, is_compacted) in [
+        (0, DAY * 7, false),
+        (LAST_SEQ - 1, DAY * 7, false),
+        (LAST_SEQ, DAY * 60, false),
+        (LAST_SEQ, DAY * 7, true),
+    ] {
+        let bench = Bench::new();
+        let ledger = bench.open();
+        for _ in 0..REQUESTS {
+            buy(&ledger, None, billed(3)).await;
+        }
+        ledger.close().await;
+        drop(ledger);
+        bench.clock.advance(DAY * 31);
+        let copied = Copied::new(stays);
+        copied.up_to(acknowledged_seq);
+        let options = LedgerOptions {
+            copied: Some(copied),
+            ..bench.options()
+        };
+        let report = compact_offline(options, DAY * 2).unwrap();
+        assert_eq!(
+            report.entries,
+            is_compacted.then_some(REQUESTS),
+            "{acknowledged_seq}, {stays:?}: {report:?}"
+        );
+        assert_eq!(bench.open().totals().billed().get(), 90);
+    }
+}
+
+#[tokio::test]
+async fn a_running_daemon_compacts_no_further_than_the_copy_is() {
+    const ACKNOWLEDGED_SEQ: u64 = 100;
+    let bench = Bench::new();
+    let copied = Copied::new(DAY * 7);
+    let ledger = Ledger::open(LedgerOptions {
+        copied: Some(Arc::clone(&copied)),
+        ..keeping(&bench, 2)
+    })
+    .unwrap();
+    for _ in 0..100 {
+        buy(&ledger, None, billed(3)).await;
+    }
+    bench.clock.advance(DAY * 8);
+    for _ in 0..200 {
+        buy(&ledger, None, billed(3)).await;
+    }
+    let is_compacted = |names: &[String]| names[0] == "00000000.jsonl";
+    assert!(!is_compacted(&names(&bench.state())), "nothing is copied");
+
+    copied.up_to(ACKNOWLEDGED_SEQ);
+    bench.clock.advance(DAY);
+    until(&ledger, &bench, is_compacted).await;
+    ledger.close().await;
+    let sums = segments(&journal(&bench.state()), None).unwrap().remove(0);
+    let up_to = sums.stands_for().unwrap().seq;
+    assert!(up_to <= ACKNOWLEDGED_SEQ, "{up_to}");
+    sound(&bench.state());
 }
 
 /// The disk fills up, and fails, while the compacted segment is made to count.
