@@ -10,6 +10,7 @@ mod encrypted;
 mod files;
 mod hints;
 mod holder;
+mod lacking;
 mod leases;
 mod likeness;
 mod load;

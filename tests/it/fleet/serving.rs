@@ -71,7 +71,7 @@ impl Member {
     }
 
     /// How many lines of it have this text.
-    fn logged(&self, text: &str) -> usize {
+    pub(super) fn logged(&self, text: &str) -> usize {
         let log = std::fs::read_to_string(self.log()).expect("a log");
         log.lines().filter(|line| line.contains(text)).count()
     }
@@ -202,11 +202,11 @@ async fn a_daemon_whose_configuration_names_no_fleet_any_more_says_goodbye_when_
     assert_eq!(summed(&postgres).0, 2, "the rest was shipped");
 }
 
-async fn lines_behind(member: &Member) -> Option<u64> {
+pub(super) async fn lines_behind(member: &Member) -> Option<u64> {
     metric(member, "bursar_fleet_lines_behind ").await
 }
 
-async fn metric(member: &Member, name: &str) -> Option<u64> {
+pub(super) async fn metric(member: &Member, name: &str) -> Option<u64> {
     let page = member.daemon().admin_page("/metrics").await.text();
     let shown = |line: &str| line.strip_prefix(name)?.parse().ok();
     page.lines().find_map(shown)
@@ -274,10 +274,16 @@ async fn a_database_of_a_later_version_gets_no_lines_and_still_stops_the_money()
     is_frozen(&member, false).await;
     member.buy("three").await;
     assert_eq!(summed(&postgres).0, 1);
+    // Each of the two orders came with a visit that failed.
+    assert_eq!(member.logged("has version 99"), 1);
 
     postgres.sql(DATABASE, &version(2));
     is_shipped(&postgres, 3).await;
     within(patience, "the fleet to lack nothing", lacks(0)).await;
+    within(patience, "its end to be logged", || async {
+        (member.logged("the fleet is reached again") == 1).then_some(())
+    })
+    .await;
 }
 
 /// The machines are upgraded first.
