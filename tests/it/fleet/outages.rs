@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
-use super::serving::{Member, billed, is_shipped};
+use super::serving::{Member, billed, is_shipped, metric};
 use super::{DATABASE, buy, connect, connect_to, fleet, joined, pricing, ship, summed};
 use crate::ledger_care;
 use crate::support::postgres::Postgres;
@@ -200,6 +200,7 @@ async fn a_batch_whose_answer_is_lost_counts_once_also_where_the_server_dies_beh
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]
 async fn a_database_whose_disk_is_full_stops_nothing_and_is_caught_up_with() {
+    const VISITS: u64 = 8;
     let Some(disk) = SmallDisk::mount(64) else {
         return;
     };
@@ -235,6 +236,14 @@ async fn a_database_whose_disk_is_full_stops_nothing_and_is_caught_up_with() {
         requests += 1;
     }
     assert!(summed(&postgres).0 < requests, "lines are missing");
+    let failed = || metric(&member, "bursar_fleet_visits_total{result=\"failed\"} ");
+    within(Duration::from_secs(60), "visits to fail", || async {
+        (failed().await? >= VISITS).then_some(())
+    })
+    .await;
+    // A file that has some room left when the first visit fails is a reason of its own.
+    let logged = member.logged("(53100)");
+    assert!((1..5).contains(&logged), "{logged} lines");
 
     std::fs::remove_file(filler).expect("it was there");
     is_shipped(&postgres, requests).await;
