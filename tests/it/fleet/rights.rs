@@ -206,6 +206,87 @@ async fn a_reader_sees_the_views_and_changes_nothing() {
     }
 }
 
+/// By the catalog, so that what a later version adds is looked at, too.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn nothing_is_granted_to_everybody_and_no_function_runs_by_a_callers_search_path() {
+    let postgres = fleet();
+    // A partition as the months make it, and one that was taken out.
+    let month = "SET ROLE bursar_fleet_owner; SELECT bursar_fleet.month_partition('2020-01-01')";
+    postgres.sql(DATABASE, month);
+    postgres.sql(DATABASE, "SELECT bursar_fleet.detach_month('2020-01-01')");
+    let of_the_schema = [
+        (
+            "functions",
+            "SELECT p.oid::regprocedure FROM pg_proc p WHERE p.pronamespace = 'bursar_fleet'::regnamespace",
+            true,
+        ),
+        (
+            "functions that everybody may call",
+            "SELECT p.oid::regprocedure FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
+                WHERE p.pronamespace = 'bursar_fleet'::regnamespace AND a.grantee = 0",
+            false,
+        ),
+        (
+            "tables that everybody may use",
+            "SELECT c.oid::regclass, a.privilege_type
+                FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) AS a
+                WHERE c.relnamespace = 'bursar_fleet'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+                    AND a.grantee = 0",
+            false,
+        ),
+        (
+            "columns that anybody else may use",
+            "SELECT c.oid::regclass, t.attname FROM pg_class c JOIN pg_attribute t ON t.attrelid = c.oid
+                WHERE c.relnamespace = 'bursar_fleet'::regnamespace AND t.attacl IS NOT NULL",
+            false,
+        ),
+        (
+            "the schema, for everybody",
+            "SELECT a.privilege_type FROM pg_namespace n, aclexplode(coalesce(n.nspacl, acldefault('n', n.nspowner))) AS a
+                WHERE n.nspname = 'bursar_fleet' AND a.grantee = 0",
+            false,
+        ),
+        (
+            "functions without a search path of their own",
+            "SELECT p.oid::regprocedure FROM pg_proc p WHERE p.pronamespace = 'bursar_fleet'::regnamespace
+                AND NOT 'search_path=bursar_fleet, pg_temp' = ANY (coalesce(p.proconfig, '{}'))",
+            false,
+        ),
+        (
+            "functions with the rights of another than the owner",
+            "SELECT p.oid::regprocedure FROM pg_proc p WHERE p.pronamespace = 'bursar_fleet'::regnamespace
+                AND p.prosecdef AND p.proowner <> 'bursar_fleet_owner'::regrole",
+            false,
+        ),
+    ];
+    for (what, query, is_some) in of_the_schema {
+        let found = postgres.sql(DATABASE, query);
+        assert_eq!(!found.is_empty(), is_some, "{what}: {found}");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn an_operator_ships_nothing_and_reads_no_line_and_no_secret() {
+    let postgres = fleet();
+    for statement in [
+        "SELECT bursar_fleet.ship(gen_random_uuid(), 'x', 0, '', '{}', '{}', '{}', '{}', 0)",
+        "SELECT bursar_fleet.hello(gen_random_uuid(), 'x', 'h', 'b', 0, 0)",
+        "SELECT bursar_fleet.lease(gen_random_uuid(), 'x', 'm', 'team', gen_random_uuid(), 1, 1, 0)",
+        "SELECT * FROM bursar_fleet.lines",
+        "SELECT * FROM bursar_fleet.kept_lines",
+        "SELECT secret_sha256 FROM bursar_fleet.ledgers",
+        "SELECT code_sha256 FROM bursar_fleet.invites",
+        "UPDATE bursar_fleet.caps SET limit_micro_usd = 9",
+        "DELETE FROM bursar_fleet.freezes",
+    ] {
+        let tried = postgres.try_sql("operator", DATABASE, statement);
+        let why = String::from_utf8_lossy(&tried.stderr).into_owned();
+        assert!(why.contains("permission denied"), "{statement}: {why}");
+    }
+}
+
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]
 async fn a_revoked_ledger_is_refused_and_what_it_shipped_stays() {

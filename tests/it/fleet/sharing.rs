@@ -185,9 +185,9 @@ async fn beside_a_database_that_hangs_a_machine_spends_what_it_holds_and_then_re
         outcome(&member, "the database goes on").await.ok()
     })
     .await;
-    // Once of lines and once of leases, however many requests were refused.
+    // At most once of lines and once of leases, however many requests were refused.
     let logged = member.logged("did not answer within");
-    assert!((1..3).contains(&logged), "{logged} lines");
+    assert!(logged <= 2, "{logged} lines");
     member.stop().await;
     assert_eq!(sum(&postgres, "open"), 0);
     assert_eq!(
