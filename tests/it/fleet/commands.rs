@@ -264,6 +264,13 @@ async fn a_machine_is_invited_joins_is_seen_summed_revoked_and_leaves() {
     let joined = joins(&config, &["--host-label", "laptop"], &typed).await;
 
     assert_eq!(joined.code, Some(0), "{}", joined.err);
+    for said in [
+        "Shipped is each line of the journal without users, tags, sessions, apps' own keys",
+        "no prompt and no answer",
+        "docs/fleet.md",
+    ] {
+        assert!(joined.out.contains(said), "{said}: {}", joined.out);
+    }
     for text in [&joined.out, &joined.err] {
         assert!(
             !text.contains(code) && !text.contains("postgresql://"),
@@ -445,7 +452,16 @@ async fn a_join_that_would_not_work_says_why_and_changes_nothing() {
             "sslmode=verify-full",
         ),
     ];
-    for (typed, why) in cases {
+    let typed = format!("{url}\n{code}\n");
+    let versions = [
+        (99, typed.clone(), "version 99"),
+        (99, typed.clone(), "install a newer bursar"),
+        (1, typed, "bursar fleet schema | psql"),
+    ];
+    let cases = cases.map(|(typed, why)| (bursar::fleet::schema::VERSION, typed, why));
+    for (version, typed, why) in cases.into_iter().chain(versions) {
+        let set = format!("UPDATE bursar_fleet.about SET version = {version}");
+        postgres.sql(DATABASE, &set);
         let (folder, config) = machine();
         let before = std::fs::read_to_string(&config).expect("it is there");
         let done = joins(&config, &[], &typed).await;
