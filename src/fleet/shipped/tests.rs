@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::shipped;
+use super::{LISTED, shipped};
+
+/// What people read of it.
+const DOCUMENT: &str = include_str!("../../../docs/fleet.md");
 
 fn text(line: &Value, people: bool) -> Value {
     let shipped = shipped(line.to_string().as_bytes(), people).expect("a line");
@@ -60,4 +63,14 @@ fn what_is_no_line_is_not_shipped() {
     for line in ["", "[]", "{\"seq\":1", "5", "\u{0}"] {
         assert_eq!(shipped(line.as_bytes(), false), None, "{line:?}");
     }
+}
+
+#[test]
+fn the_document_lists_what_is_shipped_and_nothing_else() {
+    let (_, list) = DOCUMENT
+        .split_once("Of each line of the journal a machine ships, as text: `")
+        .unwrap();
+    let (list, _) = list.split_once('`').unwrap();
+    let stated: Vec<&str> = list.split_whitespace().collect();
+    assert_eq!(stated, LISTED);
 }
