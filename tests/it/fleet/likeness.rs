@@ -166,6 +166,8 @@ impl Pair {
                     let more = lease.totals.granted.get() + self.chance.below(100);
                     lease.totals.granted = MicroUsd::new(more);
                 }
+                holder.hello().await;
+                self.model.hello(at, now_ms());
                 let mark = self.model.mark(at);
                 let stated = [lease];
                 let there = holder
@@ -178,6 +180,13 @@ impl Pair {
         if self.chance.below(6) == 0 {
             self.postgres.sql(DATABASE, "SELECT bursar_fleet.resume()");
             self.model.resume();
+        }
+        // The server starts again.
+        if self.chance.below(9) == 0 {
+            let before = "UPDATE bursar_fleet.about SET run = 'before';
+                UPDATE bursar_fleet.ledgers SET heard_in = 'before', held_in = 'before'";
+            self.postgres.sql(DATABASE, before);
+            self.model.incarnation += 1;
         }
     }
 }

@@ -61,6 +61,9 @@ pub struct Database {
     awaited_ms: u64,
     /// Which run of which database it is.
     pub incarnation: u64,
+    /// The run in which a ledger was heard last, and when one was heard last before that.
+    run: u64,
+    heard_before_ms: Option<u64>,
 }
 
 // === impl Row ===
@@ -113,6 +116,8 @@ impl Database {
             paused_ms: None,
             awaited_ms: 0,
             incarnation: 1,
+            run: 0,
+            heard_before_ms: None,
         }
     }
 
@@ -149,13 +154,20 @@ impl Database {
 
     pub fn hello(&mut self, ledger: usize, now_ms: u64) {
         let (epoch, incarnation) = (self.epoch, self.incarnation);
+        if self.run != incarnation {
+            let before = self.ledgers.values();
+            let before = before.filter(|other| ![0, incarnation].contains(&other.heard_in));
+            self.heard_before_ms = before.map(|other| other.heard_ms).max();
+            self.run = incarnation;
+        }
         let is_new = !self.ledgers.contains_key(&ledger);
         let known = self.ledgers.entry(ledger).or_default();
         known.heard_ms = now_ms;
         known.heard_in = incarnation;
-        if is_new || known.held_in.is_none() {
+        if is_new {
             known.greeted = epoch;
         }
+        self.end_pause(now_ms);
     }
 
     /// Lines that follow the mark.
@@ -169,6 +181,15 @@ impl Database {
             }
         }
         self.ledgers.entry(ledger).or_default().mark += lines.len();
+    }
+
+    fn end_pause(&mut self, now_ms: u64) {
+        let mut others = self.ledgers.values();
+        let is_awaited =
+            |other: &Ledger| other.greeted < self.epoch && other.heard_ms >= self.awaited_ms;
+        if !others.any(is_awaited) || !self.is_paused(now_ms) {
+            self.paused_ms = None;
+        }
     }
 
     fn is_forgotten(&self, ledger: usize, stated: &Lease, now_ms: u64) -> bool {
@@ -250,12 +271,14 @@ impl Database {
             }
         }
         if forgot && self.epoch <= known.greeted {
-            let before = self.ledgers.values();
-            let before = before.filter(|other| other.heard_in != self.incarnation);
-            let latest = before.map(|other| other.heard_ms).max();
+            let awaited_ms = self.heard_before_ms.unwrap_or(now_ms);
+            let awaited_ms = awaited_ms.saturating_sub(DAY_MS);
+            self.awaited_ms = match self.is_paused(now_ms) {
+                true => awaited_ms.min(self.awaited_ms),
+                false => awaited_ms,
+            };
             self.epoch += 1;
             self.paused_ms = Some(now_ms);
-            self.awaited_ms = latest.unwrap_or(now_ms).saturating_sub(DAY_MS);
         }
         let (epoch, incarnation) = (self.epoch, self.incarnation);
         let known = self.ledgers.entry(ledger).or_default();
@@ -264,13 +287,7 @@ impl Database {
         known.held_in = Some(incarnation);
         known.mark_stated = known.mark_stated.max(mark);
         known.heard_ms = now_ms;
-        let awaited = self
-            .ledgers
-            .values()
-            .any(|other| other.greeted < epoch && other.heard_ms >= self.awaited_ms);
-        if !awaited || !self.is_paused(now_ms) {
-            self.paused_ms = None;
-        }
+        self.end_pause(now_ms);
         let caps = self.caps.iter().map(|terms| {
             let window = self.window(&terms.name, now_ms, 0);
             SharedCap {

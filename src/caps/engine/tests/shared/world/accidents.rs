@@ -51,7 +51,8 @@ impl World {
             return;
         };
         let price = match self.chance.one_in(4) {
-            true => doubt.held + 1 + self.chance.below(self.dearest),
+            // Where it is the first price of all, none behind it is four times as dear.
+            true => doubt.held.max(self.dearest / 4) + 1 + self.chance.below(self.dearest),
             false => doubt.price,
         };
         if price > doubt.held {
