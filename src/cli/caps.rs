@@ -313,6 +313,8 @@ fn report(view: &CapsView, look: &Look) -> String {
     }
     if !view.shared.is_empty() {
         lines.push(shared(&view.shared, look));
+        let bounds = view.shared.iter().filter_map(shared_bound);
+        lines.extend(bounds.map(|bound| look.wrapped(&bound, 0)));
         lines.push(look.wrapped(SHARED_WORST_CASE, 0));
     }
     lines.extend(
@@ -356,6 +358,19 @@ fn shared(caps: &[SharedCapView], look: &Look) -> String {
         table.row_in(ink, cells);
     }
     table.laid_out(look)
+}
+
+/// The figures of the worst case, as far as this machine knows them. `None`: the database was not heard.
+fn shared_bound(cap: &SharedCapView) -> Option<String> {
+    let limit = cap.limit?;
+    let each = match cap.dearest {
+        Some(dearest) => format!("{dearest}, the dearest request known here,"),
+        None => "one request".to_owned(),
+    };
+    Some(format!(
+        "worst case of {}: {limit}, and {each} for each machine that spends of it",
+        cap.cap
+    ))
 }
 
 /// The state of a shared cap, in words.

@@ -52,6 +52,41 @@ fn the_table_shows_what_is_spent_held_reserved_left_and_the_worst_case() {
 }
 
 #[test]
+fn the_bound_of_a_shared_cap_has_its_figures_and_says_what_may_add_to_it() {
+    let cap = |dearest: serde_json::Value, limit: serde_json::Value| {
+        json!({
+            "cap": "team", "period": "day", "time_zone": "UTC", "limit_micro_usd": limit, "charged_micro_usd": 9_000_000,
+            "since_ms": 0, "resets_at_ms": 1, "state": "leased", "leased_micro_usd": 70_000, "spent_micro_usd": 20_000,
+            "held_micro_usd": 0, "reserved_micro_usd": 0, "under_way": 0, "open_micro_usd": 50_000, "ends_in_ms": 9,
+            "ahead_micro_usd": 0, "dearest_micro_usd": dearest, "refusals": 0,
+        })
+    };
+    let told = |cap: serde_json::Value| {
+        let view =
+            json!({ "time_zone": "UTC", "caps": [], "frozen": [], "waiting": 0, "shared": [cap] });
+        let view = serde_json::from_value(view).expect("a view");
+        report(&view, &Look::unlimited())
+    };
+    let text = told(cap(json!(12_300), json!(25_000_000)));
+    for part in [
+        "worst case of team: $25.000000, and $0.012300, the dearest request known here, for each machine that spends of it",
+        "more than four times the dearest known one",
+        "what prices that come late are above what was held",
+        "what a copy of a machine spends",
+        "restored from a backup",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    let text = told(cap(json!(null), json!(25_000_000)));
+    assert!(
+        text.contains("$25.000000, and one request for each"),
+        "{text}"
+    );
+    let text = told(cap(json!(null), json!(null)));
+    assert!(!text.contains("worst case of team"), "{text}");
+}
+
+#[test]
 fn the_limits_of_sessions_stand_below_with_how_near_they_are() {
     let view = json!({
         "time_zone": null, "caps": [], "frozen": [], "waiting": 0,
