@@ -99,3 +99,31 @@ fn an_allowance_is_leased_ahead_once_a_window_and_is_kept_when_idle() {
         "the allowance stays for the time away"
     );
 }
+
+/// The laptop of the weekend: Saturday's part is for Saturday, and nothing of it for Sunday.
+#[test]
+fn away_each_window_has_the_part_that_was_leased_of_it_and_nothing_carries_over() {
+    let mut bench = obeying();
+    let next = Window::of(Period::Hour, window().until_ms, &TimeZone::UTC);
+    let mut ahead = live(8, totals(50, 0, 0), 2 * HOUR);
+    ahead.lease.window = next;
+    ahead.begins_in_ms = HOUR;
+    bench.engine.shared.present();
+    bench.presents(&[live(7, totals(1_000, 0, 0), HOUR), ahead]);
+    let (entry, _) = bench.admitted("a");
+    assert_eq!(bench.leases_of(entry), [7]);
+    bench.settle_on(entry, 20);
+    bench.engine.shared.away();
+
+    bench.pass(HOUR);
+    for spent in [20, 40, 60] {
+        let (entry, _) = bench.admitted("a");
+        assert_eq!(bench.leases_of(entry), [8]);
+        bench.settle_on(entry, 20);
+        assert_eq!(bench.counted(8), (spent, 0));
+    }
+    assert_eq!(bench.counted(7), (20, 0));
+    assert_eq!(bench.refuses(), SharedWhy::Away);
+    bench.pass(HOUR);
+    assert_eq!(bench.refuses(), SharedWhy::Away);
+}
