@@ -391,12 +391,13 @@ impl DeliveryState {
         self.state == DeliveryPhase::Leading(Gives::Error) || self.is_error()
     }
 
-    /// All there is for a follower is an error: an app that has read it may ask again at once.
+    /// All there is for a follower is an error: an app that has read it may ask again at once, also before its end is
+    /// recorded here.
     pub fn is_error(&self) -> bool {
         let is_error = match (&self.replay.head, &self.replay.end) {
-            (_, None) => false,
-            (Some(head), Some(_)) => !head.status.is_success(),
+            (Some(head), _) => !head.status.is_success(),
             (None, Some(end)) => matches!(end, ReplayEnd::Broken(_)),
+            (None, None) => false,
         };
         is_error && !self.is_delivered()
     }

@@ -334,6 +334,28 @@ fn an_app_that_asks_again_at_once_after_an_error_waits_for_the_end_of_its_first(
     ));
 }
 
+/// The app of the one that follows has read the whole error, whose end is not recorded yet.
+#[tokio::test]
+async fn an_app_that_asks_again_at_once_after_an_error_that_it_joined_waits_for_its_end() {
+    let mut bench = Bench::new();
+    let first = bench.lead(1);
+    first.app_left();
+    let mut follower = follow(bench.claim(1));
+    let head = ResponseHeader::build(StatusCode::BAD_GATEWAY, None).expect("a plain head");
+    first.record_head(Arc::new(head), false);
+    first.record_chunk(Bytes::from_static(b"error")).await;
+    assert!(matches!(follower.next().await, ReplayItem::Head { .. }));
+    assert!(matches!(follower.next().await, ReplayItem::Chunk(_)));
+    let again = bench.claimant(1);
+    let Claim::LookAgain { left, .. } = bench.table.claim(&again, POLICY, true) else {
+        panic!("the end of the first is on its way");
+    };
+    first.record_end(ReplayEnd::Complete);
+    bench.table.finish(&first, Fate::Undelivered);
+    assert!(left.has_changed().expect("the table lives"));
+    assert_eq!(key_of(&bench.lead(1)), key_of(&first));
+}
+
 /// Between the leader's look and its write no follower can attach: it would wait for nothing.
 #[test]
 fn an_answer_goes_to_the_leader_or_to_a_follower_and_never_to_both() {
