@@ -83,3 +83,21 @@ async fn a_stream_that_a_follower_began_to_take_is_delivered_when_it_has_left() 
     let later = bench.lead(1);
     assert_ne!(key_of(&later), key_of(&first));
 }
+
+#[tokio::test]
+async fn the_oldest_answers_go_where_all_that_are_kept_exceed_64_mib_and_their_keys_stay() {
+    let mut bench = Bench::new();
+    let mib = Bytes::from(vec![b'x'; 1024 * 1024]);
+    for prompt in 1..=66 {
+        let purchase = bench.lead(prompt);
+        purchase.app_left();
+        let head = ResponseHeader::build(StatusCode::OK, None).expect("a plain head");
+        purchase.record_head(Arc::new(head), false);
+        purchase.record_chunk(mib.clone()).await;
+        purchase.record_end(ReplayEnd::Complete);
+        bench.table.finish(&purchase, Fate::Undelivered);
+    }
+    assert_eq!(bench.table.sizes(), (66, 64, 64 * 1024 * 1024));
+    assert!(matches!(bench.claim(1), Claim::Lead(again) if again.adoptions == 1));
+    drop(follow(bench.claim(66)));
+}
