@@ -41,6 +41,18 @@ async fn are_settled(bursar: &Bursar, count: usize) {
     .await;
 }
 
+/// The service has received one more than have room, which is not settled. Small ones need no room.
+async fn one_too_many_waits(bursar: &Bursar, origin: &Origin, have_room: usize) {
+    eventually("the service to receive", || async {
+        (origin.received().len() > have_room).then_some(())
+    })
+    .await;
+    origin.push(Step::Answer(answers(7, "small")));
+    let small = ask(bursar, RESPONSES, &asks(RESPONSES, "small", true), &[]).await;
+    assert_eq!(text_of(RESPONSES, &small), "small");
+    assert_eq!(count_settled(bursar), have_room);
+}
+
 #[tokio::test]
 async fn large_answers_whose_apps_do_not_read_leave_the_rest_at_the_service() {
     let large = answers(50, &"x".repeat(LARGE_BYTES));
@@ -53,15 +65,7 @@ async fn large_answers_whose_apps_do_not_read_leave_the_rest_at_the_service() {
     }
     are_settled(&bursar, HAVE_ROOM).await;
     apps.push(begin(&bursar, "one too many").await);
-    eventually("the service to receive", || async {
-        (origin.received().len() > HAVE_ROOM).then_some(())
-    })
-    .await;
-    // Small ones need no room.
-    origin.push(Step::Answer(answers(7, "small")));
-    let small = ask(&bursar, RESPONSES, &asks(RESPONSES, "small", true), &[]).await;
-    assert_eq!(text_of(RESPONSES, &small), "small");
-    assert_eq!(count_settled(&bursar), HAVE_ROOM);
+    one_too_many_waits(&bursar, &origin, HAVE_ROOM).await;
 
     for mut app in apps {
         let answer = app.answer().await;
@@ -87,14 +91,7 @@ async fn what_small_answers_say_of_large_requests_draws_on_the_budget_too() {
         apps.push(wire);
         are_settled(&bursar, (number + 1).min(HAVE_ROOM)).await;
     }
-    eventually("the service to receive", || async {
-        (origin.received().len() > HAVE_ROOM).then_some(())
-    })
-    .await;
-    origin.push(Step::Answer(answers(7, "small")));
-    let small = ask(&bursar, RESPONSES, &asks(RESPONSES, "small", true), &[]).await;
-    assert_eq!(text_of(RESPONSES, &small), "small");
-    assert_eq!(count_settled(&bursar), HAVE_ROOM);
+    one_too_many_waits(&bursar, &origin, HAVE_ROOM).await;
 
     for mut app in apps {
         assert_eq!(text_of(RESPONSES, &app.answer().await), "ok");

@@ -2,6 +2,30 @@
 
 use super::*;
 
+/// It has 700 of the window of now, and may lease 500 of each of two ahead.
+fn with_an_allowance(is_ephemeral: bool) -> Bench {
+    let mut bench = Bench::new(rules(Limits::default(), &[], 0));
+    let names = [TEAM.to_owned()];
+    bench
+        .engine
+        .shared
+        .obey(&names, is_ephemeral, Vec::new(), false);
+    let Some(Errand::Present(_)) = bench.errand(0, Round::Ask) else {
+        panic!("it presents what it holds first");
+    };
+    let ahead = SharedCap {
+        ahead_windows: 2,
+        ahead: usd(500),
+        ..order(10_000)
+    };
+    bench.hears(&Heard::Held(Held {
+        is_paused: false,
+        caps: vec![ahead],
+        leases: vec![live(7, totals(700, 0, 0), HOUR)],
+    }));
+    bench
+}
+
 #[test]
 fn one_that_is_gone_soon_leases_single_requests_and_no_window_ahead() {
     let mut bench = Bench::new(rules(Limits::default(), &[], 0));
@@ -37,22 +61,7 @@ fn one_that_is_gone_soon_leases_single_requests_and_no_window_ahead() {
 /// Its ledger is a copy of one with an allowance, as from a golden image.
 #[test]
 fn one_that_is_gone_soon_keeps_no_allowance() {
-    let mut bench = Bench::new(rules(Limits::default(), &[], 0));
-    let names = [TEAM.to_owned()];
-    bench.engine.shared.obey(&names, true, Vec::new(), false);
-    let Some(Errand::Present(_)) = bench.errand(0, Round::Ask) else {
-        panic!("it presents what it holds first");
-    };
-    let ahead = SharedCap {
-        ahead_windows: 2,
-        ahead: usd(500),
-        ..order(10_000)
-    };
-    bench.hears(&Heard::Held(Held {
-        is_paused: false,
-        caps: vec![ahead],
-        leases: vec![live(7, totals(700, 0, 0), HOUR)],
-    }));
+    let mut bench = with_an_allowance(true);
     bench.admitted("a");
     let entry = *bench.engine.flights.keys().next().unwrap();
     bench.settle_on(entry, 10);
@@ -64,22 +73,7 @@ fn one_that_is_gone_soon_keeps_no_allowance() {
 
 #[test]
 fn an_allowance_is_leased_ahead_once_a_window_and_is_kept_when_idle() {
-    let mut bench = Bench::new(rules(Limits::default(), &[], 0));
-    let names = [TEAM.to_owned()];
-    bench.engine.shared.obey(&names, false, Vec::new(), false);
-    let Some(Errand::Present(_)) = bench.errand(0, Round::Ask) else {
-        panic!("it presents what it holds first");
-    };
-    let ahead = SharedCap {
-        ahead_windows: 2,
-        ahead: usd(500),
-        ..order(10_000)
-    };
-    bench.hears(&Heard::Held(Held {
-        is_paused: false,
-        caps: vec![ahead],
-        leases: vec![live(7, totals(700, 0, 0), HOUR)],
-    }));
+    let mut bench = with_an_allowance(false);
     for far in 1..=2 {
         let ask = bench.asks_for(far.into());
         assert_eq!((ask.ahead, ask.want), (far, usd(500)));
