@@ -81,6 +81,14 @@ async fn the_apps_own_service_session_goes_as_it_is_and_a_chat_is_pinned_by_noth
     let without = buy(&bursar, TURN, &chat("three"), &[]).await;
     assert_eq!(origin.received()[2].header("x-service-session"), None);
     assert_eq!(without.session, None);
+
+    let mut wire = bursar.connect().await;
+    let list = request("GET", "/agent/v1/models", &[("session-id", SESSION)], "");
+    wire.send(list).await;
+    wire.answer().await;
+    let list = origin.received().pop().expect("a request");
+    assert!(list.request_line().contains("models"));
+    assert_eq!(list.header("x-service-session"), None, "no turn");
 }
 
 /// The headers that name a session, in the order in which they count.

@@ -108,12 +108,13 @@ bursar launch codex --app laptop -- exec "fix the test"    # the same in one com
 
 No file of another program is touched: `bursar env` prints, and `bursar launch` sets variables and puts arguments before
 your own. The token is in a variable and never in an argument, which other users of the machine could read. `launch` is
-`bursar exec` ([apps.md](apps.md)) and takes `--max-usd`; without `--app` it spends as `default`. Where its column says “with
-its file”, the program takes the address from a file of its own alone: put the lines below there first.
+`bursar exec` ([apps.md](apps.md)) and takes `--max-usd`; without `--app` it spends as `default`, as long as callers without a
+token may. Where the column `launch` says “with its file”, the program takes the address only from a file of its own: put the
+lines below there first.
 
 **The base URL chooses the lane.** `…/v1` is for single requests, `…/agent/v1` for turns of a conversation with tools; of
-Anthropic's dialect it is `…/agent`, without `/v1`. What asks `/responses` or `/messages` is translated
-([dialects.md](dialects.md)): its turn is asked whole, and its price is known before the first byte. A turn that is
+Anthropic's dialect it is `…/agent`, without `/v1`. A request to `/responses` or `/messages` is translated
+([dialects.md](dialects.md)): the service is asked for the whole turn, whose price is known before the first byte. A turn that is
 streamed as a chat completion on the agent lane has a price with `[streams] agent_receipts = "exact"` ([streams.md](streams.md)).
 For a program that shows text as it is written there is `[[app]] translated = "live"`, on `/responses`; then a connection that
 is cut inside an answer is another purchase when the program asks again, and agent turns carry no price. No client below needs it.
@@ -122,7 +123,7 @@ is cut inside an answer is another purchase when the program asks again, and age
 
 ## Silence
 
-A turn that is asked whole is silent until it is done. Measured with an answer that was held back:
+Such a turn is silent until it is done. Measured with an answer that was held back:
 
 | client | before the first byte | within a stream |
 |---|---|---|

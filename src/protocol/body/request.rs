@@ -21,6 +21,8 @@ pub struct RequestPeek {
     pub stream: bool,
     /// `stream_options.include_usage` is exactly `true`.
     pub wants_usage: bool,
+    /// `input`, and no `messages`: a body of the Responses API.
+    pub is_of_responses: bool,
 }
 
 #[derive(Default)]
@@ -28,6 +30,8 @@ struct RequestMembers<'de> {
     models: Vec<&'de RawValue>,
     stream: bool,
     wants_usage: bool,
+    has_input: bool,
+    has_messages: bool,
     /// One of them is not there as it came.
     is_cut: bool,
 }
@@ -40,11 +44,16 @@ impl RequestPeek {
         Self::read_object(body, |_| false).unwrap_or_default()
     }
 
-    /// `None`: it is not one complete JSON object, or a value at one of the places that were read is cut.
+    /// `None`: it is not one complete JSON object, or a value that was read is cut.
     pub(super) fn read_object(body: &[u8], is_cut: impl Fn(&Range<usize>) -> bool) -> Option<Self> {
-        let wanted = ["model", "stream", "stream_options"];
+        let wanted = ["model", "stream", "stream_options", "input", "messages"];
         let members =
             field::read_object::<RequestMembers<'_>>(body, &wanted, |members, key, value| {
+                match key {
+                    "input" => return members.has_input = value.get() != "null",
+                    "messages" => return members.has_messages = value.get() != "null",
+                    _ => {}
+                }
                 members.is_cut |= span_in(body, value).is_some_and(|span| is_cut(&span));
                 match key {
                     "model" => keep_two(&mut members.models, value),
@@ -66,6 +75,7 @@ impl RequestPeek {
             model_span,
             stream: members.stream,
             wants_usage: members.wants_usage,
+            is_of_responses: members.has_input && !members.has_messages,
         })
     }
 }

@@ -128,7 +128,6 @@ fn edited(
             ..with_alias(request, &body, peek)
         });
     }
-    slips::check_body(route, body.bytes(), downstream)?;
     let forms = [BodyForm::Json, BodyForm::JsonOrForm, BodyForm::Any];
     let reads = forms.contains(&route.body) && route.is_metered();
     let peek = if reads {
@@ -136,6 +135,7 @@ fn edited(
     } else {
         RequestPeek::default()
     };
+    slips::check_body(route, &peek, downstream)?;
     // A stream has its `usage` in a chunk of its own where the app asked for it.
     let has_usage = !peek.stream || peek.wants_usage;
     let is_chat = matches!(route.operation, Operation::Chat | Operation::AgentTurn);

@@ -263,6 +263,11 @@ async fn a_body_of_the_responses_api_on_chat_completions_is_sent_to_its_own_rout
         assert!(answer.text().contains(&at), "{}", answer.text());
         assert_eq!(answer.json()["error"]["param"], "input");
     }
+    let within = r#"{"messages":null,"input":[],"tools":[{"properties":{"messages":{}}}]}"#;
+    let answer = door
+        .ask(request("POST", "/v1/chat/completions", &[], within))
+        .await;
+    assert_eq!(answer.code(), Some("responses_body"), "a parameter is none");
     door.assert_untouched("a hybrid body");
     // Whatever has messages, and whatever is neither, is the service's to judge.
     for body in [

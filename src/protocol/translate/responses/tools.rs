@@ -213,9 +213,12 @@ impl<'a> Tools<'a> {
             let tool = tool.ok_or_else(|| here.refuse("A tool has to be an object."))?;
             let kind = tool.word(&here, "type")?;
             match kind.as_deref().ok_or_else(|| here.missing("type"))? {
-                "function" | "custom"
-                    if origin == Origin::Item
-                        && self.find(&tool, Some(&name), &here)?.is_some() => {}
+                "function" | "custom" if self.find(&tool, Some(&name), &here)?.is_some() => {
+                    if origin == Origin::Request {
+                        let twice = "Two tools of this namespace have this name.";
+                        return Err(here.member("name").refuse(twice));
+                    }
+                }
                 "function" => self.function(&tool, Some(name.clone()), &here)?,
                 "custom" => self.custom(&tool, Some(name.clone()), &here)?,
                 other => leave_out(other, &here, dropped)?,

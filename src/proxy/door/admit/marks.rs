@@ -37,7 +37,8 @@ pub fn of(
 
 /// `X-Service-Session` of a request whose app names its session elsewhere. Only agent turns are pinned by it.
 pub fn session_sent(route: &Route, marks: &Marks) -> Option<HeaderValue> {
-    let session = marks.session.filter(|_| route.lane == Lane::Agent)?;
+    let is_turn = route.lane == Lane::Agent && route.is_metered();
+    let session = marks.session.filter(|_| is_turn)?;
     HeaderValue::try_from(session.hash.to_string()).ok()
 }
 

@@ -6,11 +6,9 @@
 
 use http::header::{CONTENT_ENCODING, UPGRADE};
 use http::{HeaderMap, Method};
-use memchr::memmem;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use super::body::{BODY_BYTES_MAX, form_type};
+use crate::protocol::body::RequestPeek;
 use crate::protocol::routes::{Lookup, Route, RouteTable, anthropics};
 use crate::protocol::{Lane, Operation};
 use crate::proxy::downstream::Downstream;
@@ -20,13 +18,6 @@ use crate::proxy::settings::Settings;
 
 /// Where the paths of the interface begin.
 const BASES: [&str; 2] = ["/agent/v1/", "/v1/"];
-
-/// The members by which bodies of chat completions and of the Responses API differ.
-#[derive(Deserialize)]
-struct Turn {
-    messages: Option<IgnoredAny>,
-    input: Option<IgnoredAny>,
-}
 
 /// A path outside the table.
 pub fn of_path(
@@ -235,17 +226,16 @@ pub fn of_recording(file_bytes: Option<usize>, file_bytes_max: usize) -> Refusal
 }
 
 /// A body of the Responses API on chat completions, as some editors send it.
-pub fn check_body(route: &Route, body: &[u8], downstream: &Downstream) -> Result<(), Refusal> {
+pub fn check_body(
+    route: &Route,
+    peek: &RequestPeek,
+    downstream: &Downstream,
+) -> Result<(), Refusal> {
     let is_chat = matches!(
         route.operation,
         Operation::Chat | Operation::AgentTurn | Operation::EndpointChat
     );
-    // Nearly every body has the word near its beginning.
-    if !is_chat || memmem::find(body, b"\"messages\"").is_some() {
-        return Ok(());
-    }
-    let turn: Option<Turn> = serde_json::from_slice(body).ok();
-    if !turn.is_some_and(|turn| turn.messages.is_none() && turn.input.is_some()) {
+    if !is_chat || !peek.is_of_responses {
         return Ok(());
     }
     let base = downstream.base();

@@ -255,6 +255,11 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "tools[1].name",
     ),
     (
+        "two tools of one name in a namespace",
+        r#""input":"x","tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"},{"type":"custom","name":"f"}]}]"#,
+        "tools[0].tools[1].name",
+    ),
+    (
         "parameters that are no object",
         r#""input":"x","tools":[{"type":"function","name":"f","parameters":[]}]"#,
         "tools[0].parameters",
