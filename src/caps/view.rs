@@ -111,6 +111,9 @@ pub struct SharedCapView {
     pub dearest: Option<MicroUsd>,
     /// Requests that were refused by it, since the daemon's start.
     pub refusals: u64,
+    /// Those of them that were refused with `cap_reached`.
+    #[serde(default)]
+    pub reached: u64,
 }
 
 /// The limits of one app's sessions, and how near to them its sessions are. Which sessions those are says

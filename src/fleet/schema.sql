@@ -1401,8 +1401,8 @@ CREATE OR REPLACE VIEW pause AS
 CREATE OR REPLACE VIEW fleet AS
     SELECT id AS ledger, host_label AS host, joined, heard, bursar, copy_of, copied_up_to, mark_seq,
         greatest(journal_seq - mark_seq, 0) AS lines_behind, clock_ahead_ms, revoked, gone,
-        (SELECT count(*) FROM lines WHERE ledger = id AND kind = 'lost')
-            + (SELECT count(*) FROM kept_lines WHERE ledger = id AND why IS NOT NULL) AS losses,
+        (SELECT count(*) FROM lines WHERE ledger = id AND kind = 'lost' AND why <> 'compacted')
+            + (SELECT count(*) FROM kept_lines WHERE ledger = id AND why <> 'compacted') AS losses,
         -- Whose leases are waited for, as the database was restored.
         (SELECT a.paused_since > clock_timestamp() - interval '24 hours' AND greeted < a.epoch
             AND heard >= a.awaited_since AND revoked IS NULL AND gone IS NULL FROM about a) IS TRUE AS is_awaited,
@@ -1457,11 +1457,12 @@ CREATE OR REPLACE VIEW anomalies AS
         SELECT key_value, ledgers, counted_twice_micro_usd, started FROM kept_anomalies) AS found
     GROUP BY key_value;
 
--- Ranges of journals that are not here, and when that was known: what they billed began before.
+-- Ranges of journals that are not here, and when that was known: what they billed began before. What was compacted before
+-- it joined is here, in sums.
 CREATE OR REPLACE VIEW losses AS
-    SELECT ledger, seq, last_seq, received, why FROM lines WHERE kind = 'lost'
+    SELECT ledger, seq, last_seq, received, why FROM lines WHERE kind = 'lost' AND why <> 'compacted'
     UNION ALL
-    SELECT ledger, seq, last_seq, received, why FROM kept_lines WHERE why IS NOT NULL;
+    SELECT ledger, seq, last_seq, received, why FROM kept_lines WHERE why <> 'compacted';
 
 CREATE OR REPLACE VIEW orders AS SELECT app, since, ordered_by FROM freezes;
 

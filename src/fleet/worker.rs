@@ -206,12 +206,10 @@ impl Worker {
         let keep = |orders: &FleetOrders| self.keep(orders);
         let visit = async {
             let is_heard = self.visit(&mut shipping, Errand::Leave, caps, &keep).await;
-            // Nobody is to wait for the leases of a machine that does not come again.
-            if (leaves || self.table.ephemeral)
-                && is_heard
-                && let Some(shipping) = &shipping
-            {
-                match self.say_goodbye(shipping).await {
+            // Nobody is to wait for the leases of a machine that does not come again. One that leaves does so also with
+            // lines that the fleet refuses.
+            if leaves || (self.table.ephemeral && is_heard) {
+                match self.say_goodbye().await {
                     Ok(()) => tracing::info!("this ledger has left its fleet"),
                     Err(trouble) => {
                         tracing::warn!(%trouble, "the fleet does not know that this ledger has left");
@@ -220,13 +218,18 @@ impl Worker {
             }
         };
         if timeout(self.table.stop_flush, visit).await.is_err() {
-            tracing::warn!(
-                "[fleet] stop_flush_s is over; the rest is shipped after the next start"
-            );
+            let rest = match leaves {
+                true => "is not shipped, and the fleet does not know that this ledger has left",
+                false => "is shipped after the next start",
+            };
+            tracing::warn!("[fleet] stop_flush_s is over; the rest {rest}");
         }
     }
 
-    async fn say_goodbye(&self, shipping: &Shipping) -> Result<(), Trouble> {
+    async fn say_goodbye(&self) -> Result<(), Trouble> {
+        let Some(shipping) = self.known().await? else {
+            return Ok(());
+        };
         let (address, _) = self.address().await?;
         let fleet = Fleet::connect(&address).await?;
         Ok(fleet.leave(shipping.identity()).await?)

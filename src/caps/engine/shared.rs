@@ -70,7 +70,15 @@ pub struct SharedCaps {
     under: HashMap<LeaseId, Under>,
     /// The shell is to be woken.
     is_wanted: bool,
-    refusals: BTreeMap<String, u64>,
+    refusals: BTreeMap<String, Refusals>,
+}
+
+/// Since the start.
+#[derive(Debug, Clone, Copy, Default)]
+struct Refusals {
+    all: u64,
+    /// With nothing left of the cap, or of this ledger's share of it.
+    reached: u64,
 }
 
 /// What a request lacks of a shared cap.
@@ -516,7 +524,10 @@ impl SharedCaps {
     /// Whether it is the first for its reason, in the cap's window.
     pub fn count_refusal(&mut self, refusal: &SharedRefusal) -> bool {
         let refusals = self.refusals.entry(refusal.cap.clone()).or_default();
-        *refusals = refusals.saturating_add(1);
+        refusals.all = refusals.all.saturating_add(1);
+        if matches!(refusal.why, SharedWhy::Reached | SharedWhy::Share) {
+            refusals.reached = refusals.reached.saturating_add(1);
+        }
         let holding = self.of.get_mut(&refusal.cap);
         holding.is_some_and(|holding| holding.is_news(refusal.why))
     }
@@ -537,6 +548,7 @@ impl SharedCaps {
             let held = slice.as_ref().map_or(MicroUsd::ZERO, Slice::limit);
             let taken = sum(charge).saturating_add(under.reserved());
             let order = holding.order();
+            let refusals = self.refusals.get(cap).copied().unwrap_or_default();
             SharedCapView {
                 cap: cap.clone(),
                 period: order.map(|order| order.period),
@@ -555,7 +567,8 @@ impl SharedCaps {
                 ends_in_ms: slice.map(|slice| slice.ends_up_ms.saturating_sub(self.up_ms)),
                 ahead: MicroUsdSum::from_micro_usd(self.ahead(holding)),
                 dearest,
-                refusals: self.refusals.get(cap).copied().unwrap_or(0),
+                refusals: refusals.all,
+                reached: refusals.reached,
             }
         });
         views.collect()

@@ -450,7 +450,7 @@ fn leave_by_restart(args: &LeaveArgs, place: &Whereabouts) -> Result<(), CliErro
         });
     }
     say(format_args!(
-        "the system service leaves its fleet with its next stop, which ships the rest and says so there: {THEN}\n\
+        "the system service leaves its fleet with its next stop, which ships what the fleet takes and says so there: {THEN}\n\
          What it shipped stays counted there. /etc/bursar/fleet-url can be removed after that"
     ))
 }

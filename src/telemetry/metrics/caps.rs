@@ -27,7 +27,7 @@ struct LeaseFamily {
     value: fn(&SharedCapView) -> Option<String>,
 }
 
-const LEASE_FAMILIES: [LeaseFamily; 4] = [
+const LEASE_FAMILIES: [LeaseFamily; 5] = [
     LeaseFamily {
         kind: MetricType::Gauge,
         name: "bursar_fleet_lease_usd",
@@ -53,6 +53,13 @@ const LEASE_FAMILIES: [LeaseFamily; 4] = [
         help: "Requests that were refused because nothing of the shared cap was left here, or because the fleet's database \
                could not be asked for more.",
         value: |cap| Some(cap.refusals.to_string()),
+    },
+    LeaseFamily {
+        kind: MetricType::Counter,
+        name: "bursar_fleet_cap_refusals_total",
+        help: "Those of them that were refused with cap_reached: nothing is left of the shared cap, or of this ledger's \
+               share of it.",
+        value: |cap| Some(cap.reached.to_string()),
     },
 ];
 

@@ -86,6 +86,9 @@ async fn a_ledger_that_was_compacted_before_it_joined_ships_all_its_sums_also_af
     assert_eq!(shipped.mark_seq, shipped.journal_seq);
     let whole = (721, 3 * 721);
     assert_eq!(summed(&postgres), whole);
+    // What the sums stand for is not lost.
+    let lost = "SELECT losses, (SELECT count(*) FROM bursar_fleet.losses) FROM bursar_fleet.fleet";
+    assert_eq!(postgres.sql(DATABASE, lost), "0|0");
     // Cut off among the sums: gone on with by what knows its marks, and by what has lost them.
     for marks in ["", "fleet-marks"] {
         let cut_seq = cut_after_first_batch(&postgres);

@@ -193,13 +193,36 @@ async fn a_daemon_whose_configuration_names_no_fleet_any_more_says_goodbye_when_
     assert_eq!(postgres.sql(DATABASE, gone), "f", "it comes again");
     member.begin().await;
     member.buy("the last").await;
+    leave(&member);
+    member.stop().await;
+    assert_eq!(postgres.sql(DATABASE, gone), "t");
+    assert_eq!(summed(&postgres).0, 2, "the rest was shipped");
+}
+
+/// As a user's own `bursar fleet leave --unshipped`: nobody waits for its leases.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_daemon_that_leaves_says_goodbye_also_where_the_fleet_refuses_its_lines() {
+    let postgres = fleet();
+    let sandbox = Sandbox::start().await;
+    let mut member = Member::start(&sandbox.url(), &postgres, 1).await;
+    member.buy("shipped").await;
+    is_shipped(&postgres, 1).await;
+    let ship = "REVOKE EXECUTE ON FUNCTION bursar_fleet.ship FROM bursar_node";
+    postgres.sql(DATABASE, ship);
+    member.buy("refused").await;
+    leave(&member);
+    member.stop().await;
+    let gone = "SELECT gone IS NOT NULL FROM bursar_fleet.ledgers";
+    assert_eq!(postgres.sql(DATABASE, gone), "t");
+    assert_eq!(summed(&postgres).0, 1, "the fleet takes no more");
+}
+
+fn leave(member: &Member) {
     let config = std::fs::read_to_string(member.config()).expect("a file");
     let left = config.lines().filter(|line| !line.starts_with("url_file"));
     let left: String = left.map(|line| format!("{line}\n")).collect();
     std::fs::write(member.config(), left).expect("a file");
-    member.stop().await;
-    assert_eq!(postgres.sql(DATABASE, gone), "t");
-    assert_eq!(summed(&postgres).0, 2, "the rest was shipped");
 }
 
 pub(super) async fn lines_behind(member: &Member) -> Option<u64> {

@@ -279,6 +279,9 @@ fn a_used_up_slice_is_answered_by_what_the_database_last_said() {
             "{text}"
         );
         assert_eq!(bench.refuses(), why);
+        let shown = bench.engine.view(NOON).shared.remove(0);
+        let reached = matches!(why, SharedWhy::Reached | SharedWhy::Share);
+        assert_eq!((shown.refusals, shown.reached), (2, 2 * u64::from(reached)));
         assert_eq!(
             bench.errand(2, Round::Ask),
             None,

@@ -317,6 +317,7 @@ fn everything() -> String {
         ahead: MicroUsdSum::default(),
         dearest: None,
         refusals: 0,
+        reached: 0,
     };
     let view = CapsView {
         caps: vec![cap("agent"), cap(ALL_APPS)],
