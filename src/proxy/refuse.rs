@@ -107,7 +107,7 @@ impl Code {
             | Self::BodyBroken
             | Self::ResponsesBody
             | Self::Untranslatable
-            // A repeat is given the same. Measured: Codex asks 30 times behind a 502, and once behind a 400.
+            // A repeat may be given the same. Measured: Codex asks 30 times behind a 502, and once behind a 400.
             | Self::AnswerUntranslatable => StatusCode::BAD_REQUEST,
             Self::TranslationChanged => StatusCode::CONFLICT,
             Self::TokenMissing | Self::TokenRefused | Self::AppRemoved | Self::RunEnded => {
@@ -258,8 +258,8 @@ impl Code {
                  completions."
             }
             Self::MessagesElsewhere => {
-                "Anthropic's messages are answered on the agent lane alone: set ANTHROPIC_BASE_URL to \
-                 this address plus /agent."
+                "Of Anthropic's Messages API POST /agent/v1/messages alone is answered: ANTHROPIC_BASE_URL is this \
+                 address plus /agent."
             }
             Self::CountTokensUnsupported => {
                 "Tokens are not counted beforehand: the service has no route for it, and bursar guesses none."
@@ -286,8 +286,7 @@ impl Code {
                 "The request cannot be translated to a chat completion (docs/dialects.md). Nothing was sent."
             }
             Self::AnswerUntranslatable => {
-                "The service's answer cannot be given in this dialect. It was billed. Ask in other words for another \
-                 answer."
+                "The service's answer cannot be given in this dialect. It was billed."
             }
             Self::TranslationChanged => {
                 "This Idempotency-Key was used for this request, which is translated otherwise since: bursar or its \

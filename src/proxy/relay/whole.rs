@@ -14,16 +14,19 @@ use super::given::Given;
 use super::{Answered, Relay, own, speech};
 use crate::config::Adopt;
 use crate::ledger::entry::Stage;
-use crate::protocol::Dialect;
 use crate::protocol::body::{add_error_object, add_error_object_with_hint, add_usage_cost};
 use crate::protocol::names::X_SHOULD_RETRY;
 use crate::protocol::translate::AnswerFacts;
+use crate::protocol::{Dialect, Lane};
 use crate::proxy::purchase::answer::{AnswerFlow, may_give};
 use crate::proxy::purchase::claimant::is_apps_own;
 use crate::proxy::purchase::event::{Action, AppView, Event, Loss};
 use crate::proxy::refuse::{Code, Refusal};
 use crate::proxy::settle::Gathered;
 use crate::proxy::upstream::heads;
+
+/// "Responses that are not stored …: responses over 1 MB", which a repeat makes run again.
+const STORED_BYTES_MAX: usize = 1_000_000;
 
 pub(super) async fn whole(
     relay: &mut Relay<'_>,
@@ -83,7 +86,7 @@ pub(super) async fn whole(
     let made = match relay.led.given.made(&mut answer, &body, facts) {
         Ok(made) => made,
         Err(refusal) => {
-            let refusal = match behind_unrendered(relay, &refusal) {
+            let refusal = match behind_unrendered(relay, &refusal, body.len()) {
                 Some(words) => refusal.and(&words),
                 None => refusal,
             };
@@ -176,17 +179,24 @@ fn alias_hint(relay: &Relay<'_>, status: u16) -> Option<String> {
 }
 
 /// What a repeat comes to behind an answer that was billed and cannot be given. `None`: that is said already.
-fn behind_unrendered(relay: &Relay<'_>, refusal: &Refusal) -> Option<String> {
+fn behind_unrendered(relay: &Relay<'_>, refusal: &Refusal, bytes: usize) -> Option<String> {
     let key = relay.app.purchase()?.key.as_ref()?;
     let retry = &relay.led.settings.config.retry;
-    let words = match (is_apps_own(key), retry.adopt) {
-        (true, _) => "A repeat under this Idempotency-Key is given the same one.".to_owned(),
-        (false, Adopt::Never) => "A repeat is another purchase.".to_owned(),
+    let repeat = match (is_apps_own(key), retry.adopt) {
+        (true, _) => "A repeat under this Idempotency-Key".to_owned(),
         (false, Adopt::Always | Adopt::Marked) => format!(
-            "A repeat within {} s of the first request ([retry] adopt_window_s) is given the same one, and is billed \
-             nothing.",
+            "A repeat within {} s of the first request ([retry] adopt_window_s)",
             retry.adopt_window.as_secs()
         ),
+        (false, Adopt::Never) => String::new(),
+    };
+    let is_stored = relay.led.admitted.route.lane != Lane::Agent && bytes <= STORED_BYTES_MAX;
+    let words = match (repeat.is_empty(), is_stored) {
+        (true, _) => "A repeat is another purchase.".to_owned(),
+        (false, true) => format!(
+            "{repeat} is given the same one, and is billed nothing; ask in other words for another answer."
+        ),
+        (false, false) => format!("{repeat} runs again, and is billed nothing."),
     };
     (refusal.code == Code::AnswerUntranslatable).then_some(words)
 }

@@ -138,7 +138,25 @@ async fn a_slip_in_the_address_is_answered_with_what_to_do() {
             "POST",
             "/v1/messages/batches",
             "messages_elsewhere",
-            "/agent",
+            "set ANTHROPIC_BASE_URL",
+        ),
+        (
+            "POST",
+            "/v1/messages/batches",
+            "messages_elsewhere",
+            "Batches are not answered",
+        ),
+        (
+            "POST",
+            "/agent/v1/messages/batches",
+            "messages_elsewhere",
+            "Batches are not answered",
+        ),
+        (
+            "GET",
+            "/agent/v1/messages/batches/msgbatch_1/results",
+            "messages_elsewhere",
+            "/agent/v1/messages alone",
         ),
         // OpenAI's own, of assistants and of stored chats.
         (
@@ -185,6 +203,10 @@ async fn a_slip_in_the_address_is_answered_with_what_to_do() {
             "{method} {path}: {detail}"
         );
         assert!(!detail.contains('<'), "a place to fill in: {detail}");
+        // What an app has right already is no remedy.
+        let is_right = path.starts_with("/agent/v1/messages");
+        let is_told = detail.contains("set ANTHROPIC_BASE_URL");
+        assert!(!(is_right && is_told), "{method} {path}: {detail}");
         // Anthropic's clients read their own form.
         let is_anthropics = matches!(code, "messages_elsewhere" | "count_tokens_unsupported");
         assert_eq!(body["type"] == "error", is_anthropics, "{path}: {body}");

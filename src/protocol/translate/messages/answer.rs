@@ -50,14 +50,14 @@ struct Said<'a> {
 struct Call<'a> {
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    function: Function<'a>,
+    #[serde(borrow, default)]
+    function: Option<Function<'a>>,
 }
 
 #[derive(Deserialize)]
 struct Function<'a> {
-    #[serde(borrow)]
-    name: &'a RawValue,
+    #[serde(borrow, default)]
+    name: Option<&'a RawValue>,
     #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
 }
@@ -97,7 +97,14 @@ pub fn translate(turn: &Turn, body: &[u8], facts: AnswerFacts<'_>) -> Result<Vec
     }
     let mut ids = HashSet::new();
     for (index, call) in choice.message.tool_calls.iter().flatten().enumerate() {
-        match input(turn, call, finish)? {
+        let Some((name, arguments)) = call.parts() else {
+            match finish.is_cut() {
+                // Cut before its name.
+                true => continue,
+                false => return Err(Unrendered::new("The service calls a tool without a name.")),
+            }
+        };
+        match input(turn, name, arguments, finish)? {
             Some(input) => {
                 begin_block(&mut content);
                 let own = || format!("toolu_{}_{index}", facts.entry);
@@ -105,7 +112,7 @@ pub fn translate(turn: &Turn, body: &[u8], facts: AnswerFacts<'_>) -> Result<Vec
                 let id = id.map(|id| tool_id::shown(&id));
                 // Programs find a call's result by its id.
                 let id = id.filter(|id| !ids.contains(id)).unwrap_or_else(own);
-                push_call(&mut content, call, &input, &id)?;
+                push_call(&mut content, name, &input, &id);
                 ids.insert(id);
             }
             None if finish.is_cut() => {}
@@ -175,11 +182,12 @@ fn begin_block(content: &mut Vec<u8>) {
 /// cut behind its name looks the same. `None`: they are no object.
 fn input<'a>(
     turn: &Turn,
-    call: &Call<'a>,
+    name: &RawValue,
+    arguments: Option<&'a RawValue>,
     finish: Finish,
 ) -> Result<Option<Cow<'a, str>>, Unrendered> {
-    let Some(arguments) = call.function.arguments else {
-        return Ok(without_arguments(turn, call, finish));
+    let Some(arguments) = arguments else {
+        return Ok(without_arguments(turn, name, finish));
     };
     if json::is_object(arguments) {
         return Ok(Some(arguments.get().into()));
@@ -188,31 +196,34 @@ fn input<'a>(
         return Err(no_object());
     };
     if text.trim().is_empty() {
-        return Ok(without_arguments(turn, call, finish));
+        return Ok(without_arguments(turn, name, finish));
     }
     Ok(json::object(&text).map(|object| object.to_owned().into()))
 }
 
-fn without_arguments<'a>(turn: &Turn, call: &Call<'_>, finish: Finish) -> Option<Cow<'a, str>> {
-    let name = json::text(call.function.name);
-    let is_enough = name.is_some_and(|name| turn.needs_no_input(&name));
+fn without_arguments<'a>(turn: &Turn, name: &RawValue, finish: Finish) -> Option<Cow<'a, str>> {
+    let is_enough = json::text(name).is_some_and(|name| turn.needs_no_input(&name));
     (is_enough && finish == Finish::Whole).then_some("{}".into())
 }
 
-fn push_call(
-    content: &mut Vec<u8>,
-    call: &Call<'_>,
-    input: &str,
-    id: &str,
-) -> Result<(), Unrendered> {
-    let name = json::inside(call.function.name).filter(|name| !name.is_empty());
-    let name = name.ok_or_else(|| Unrendered::new("The service calls a tool without a name."))?;
+fn push_call(content: &mut Vec<u8>, name: &RawValue, input: &str, id: &str) {
     json::push(
         content,
-        &["{\"type\":\"tool_use\",\"id\":\"", id, "\",\"name\":\""],
+        &["{\"type\":\"tool_use\",\"id\":\"", id, "\",\"name\":"],
     );
-    json::push(content, &[name, "\",\"input\":", input, "}"]);
-    Ok(())
+    json::push(content, &[name.get(), ",\"input\":", input, "}"]);
+}
+
+// === impl Call ===
+
+impl<'a> Call<'a> {
+    /// Its name and its arguments. `None`: it has no name.
+    fn parts(&self) -> Option<(&'a RawValue, Option<&'a RawValue>)> {
+        let function = self.function.as_ref()?;
+        let name = function.name?;
+        let is_name = json::inside(name).is_some_and(|name| !name.is_empty());
+        is_name.then_some((name, function.arguments))
+    }
 }
 
 // === impl Finish ===

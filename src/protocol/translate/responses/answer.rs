@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use serde_json::value::RawValue;
 
-use super::json::{Object, Text, array, quote};
+use super::json::{Object, Text, array, is_object, quote};
 use super::memory::{Given, Item};
 use super::tools::Form;
 use super::tree::{Node, Shape, Tree};
@@ -177,10 +177,15 @@ impl<'a> Output<'a> {
         let call = call.object();
         let call = call.ok_or_else(|| unrendered("one of its calls is no object"))?;
         let function = call.object("function");
-        let function = function.ok_or_else(|| unrendered("one of its calls is to no function"))?;
-        let name = function.text("name").and_then(Text::of);
-        let name = name.filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| unrendered("one of its calls has no name"))?;
+        let name = function.as_ref().and_then(|function| function.text("name"));
+        let name = name.and_then(Text::of).filter(|name| !name.is_empty());
+        let (function, name) = match (function, name) {
+            (Some(function), Some(name)) => (function, name),
+            // Cut before its name.
+            _ if end == End::Cut => return Ok(()),
+            (None, _) => return Err(unrendered("one of its calls is to no function")),
+            (Some(_), None) => return Err(unrendered("one of its calls has no name")),
+        };
         let arguments = function.text("arguments").and_then(Text::of);
         let spoken = name.unescaped();
         let spoken = spoken.and_then(|sent| self.turn.names().get(&sent));
@@ -259,7 +264,7 @@ fn is_complete(arguments: Text<'_>, is_whole: bool) -> bool {
         return is_whole;
     }
     let text = arguments.unescaped();
-    text.is_some_and(|text| Object::read(&text).is_some())
+    text.is_some_and(|text| is_object(&text))
 }
 
 /// A custom tool's text as a JSON string: the `input` of its arguments. A model that was told to write no JSON

@@ -234,6 +234,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
     }
 }
 
+/// Whether a text is one JSON object, of any number of members.
+pub fn is_object(text: &str) -> bool {
+    let value: Option<&RawValue> = serde_json::from_str(text).ok();
+    value.is_some_and(|value| value.get().starts_with('{'))
+}
+
 // === impl Text ===
 
 impl<'a> Text<'a> {

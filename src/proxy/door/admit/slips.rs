@@ -55,13 +55,7 @@ pub fn of_path(
             ),
         )
     } else if anthropics::is_path(path) {
-        (
-            Code::MessagesElsewhere,
-            format!(
-                "Anthropic's messages are answered on the agent lane alone: set ANTHROPIC_BASE_URL to {base}/agent, \
-                 so that requests go to {base}/agent/v1/messages, where [models] translate is on."
-            ),
-        )
+        (Code::MessagesElsewhere, messages(path, &base))
     } else if is_of("realtime") {
         (Code::RealtimeUnsupported, realtime(&base))
     } else if path.ends_with("/completions") && !path.ends_with("/chat/completions") {
@@ -149,6 +143,26 @@ pub fn of_framing(refusal: Refusal, head: &AppHead, downstream: &Downstream) -> 
     } else {
         refusal
     }
+}
+
+/// A path of Anthropic's Messages API.
+fn messages(path: &str, base: &str) -> String {
+    // An app that asks for this has its base URL right.
+    let mut words = if path.starts_with("/agent/v1/messages") {
+        format!(
+            "Of Anthropic's Messages API bursar answers POST {base}/agent/v1/messages alone, where [models] translate \
+             is on."
+        )
+    } else {
+        format!(
+            "Anthropic's messages are answered on the agent lane alone: set ANTHROPIC_BASE_URL to {base}/agent, so \
+             that requests go to {base}/agent/v1/messages, where [models] translate is on."
+        )
+    };
+    if path.contains("/messages/batches") {
+        words.push_str(" Batches are not answered: the service has none.");
+    }
+    words
 }
 
 fn realtime(base: &str) -> String {

@@ -208,6 +208,13 @@ fn blocks_are_what_was_said_and_nothing_is_made_up() {
             json!([text("a")]),
         ),
         (
+            "calls that the limit cut off before their names",
+            json!({"content": "a", "tool_calls": [{"id": "i"}, {"id": "j", "function": {"arguments": "{}"}},
+                {"id": "k", "function": {"name": "", "arguments": "{}"}}]}),
+            "length",
+            json!([text("a")]),
+        ),
+        (
             "the same without a member for its arguments",
             json!({"content": "a", "tool_calls": silent}),
             "content_filter",

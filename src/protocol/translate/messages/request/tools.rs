@@ -37,7 +37,7 @@ const RUN_BY_SERVERS: [(&str, &str); 6] = [
 #[derive(Debug, Default)]
 pub struct Tools {
     list: Vec<Tool>,
-    /// Where in the list the last tool of a name stands.
+    /// Where in the list the last tool of a name stands. Of those of one name it alone can be offered.
     by_name: HashMap<String, usize>,
 }
 
@@ -102,18 +102,22 @@ impl Tools {
         dropped: &mut Dropped,
     ) -> Result<(), Untranslatable> {
         for (index, tool) in members::elements(list, place)?.into_iter().enumerate() {
-            self.add(tool, &place.element(index), dropped)?;
+            let place = place.element(index);
+            if self.add(tool, &place, dropped)?.is_some() {
+                let twice = "Two tools have this name.";
+                return Err(place.member("name").refuse(twice));
+            }
         }
         Ok(())
     }
 
-    /// Adds a tool, unless servers run it.
+    /// Adds a tool, unless servers run it. Answers where the earlier one of its name stands.
     fn add(
         &mut self,
         tool: &RawValue,
         place: &Place<'_>,
         dropped: &mut Dropped,
-    ) -> Result<(), Untranslatable> {
+    ) -> Result<Option<usize>, Untranslatable> {
         let mut tool = Members::read(tool, place)?;
         let kind = tool.kind();
         let schema = match (kind.as_str(), tool.take("input_schema")) {
@@ -122,7 +126,7 @@ impl Tools {
                 let place = place.member("input_schema");
                 return Err(place.refuse("A tool needs its schema, an object."));
             }
-            (kind, None) => return leave_out(kind, place, dropped),
+            (kind, None) => return leave_out(kind, place, dropped).map(|()| None),
         };
         // Assumed: "passed through" goes for names of more than OpenAI's 64 characters, and for `strict`.
         let name = tool.required("name", place)?;
@@ -143,14 +147,15 @@ impl Tools {
         tool.leave_out(dropped);
         // One with half a surrogate pair is offered and cannot be named.
         let name = json::text(name).unwrap_or_default();
-        self.by_name.insert(name.clone(), self.list.len());
+        let earlier = self.by_name.insert(name.clone(), self.list.len());
+        let earlier = earlier.filter(|_| !name.is_empty());
         self.list.push(Tool {
             name,
             function,
             needs_no_input: requires_nothing(schema),
             is_offered: true,
         });
-        Ok(())
+        Ok(earlier)
     }
 
     /// A change in mid-conversation: `tool_addition` or, if it `takes_away`, `tool_removal`. The chat form has one list
@@ -177,7 +182,11 @@ impl Tools {
             }
             "tool_definition" if !takes_away => {
                 let definition = tool.required("definition", &place)?;
-                self.add(definition, &place.member("definition"), dropped)
+                let earlier = self.add(definition, &place.member("definition"), dropped)?;
+                if let Some(replaced) = earlier.and_then(|earlier| self.list.get_mut(earlier)) {
+                    replaced.is_offered = false;
+                }
+                Ok(())
             }
             _ => {
                 let message = "Only tools of the app can be added and removed.";

@@ -3,14 +3,16 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::super::json::Text;
 use super::super::memory::{Bounds, Memory};
 use super::super::request;
 use super::super::tests::samples::{
     ENTRY, answered, asked, calling, completion, facts, turn, value,
 };
-use super::{given, translate};
+use super::{given, is_complete, translate};
 use crate::money::MicroUsd;
 use crate::protocol::translate::AnswerFacts;
 
@@ -144,6 +146,14 @@ const OUTPUT: &[(&str, &str, &str, &str, &str)] = &[
         r#"{"tool_calls":[{"id":"a","function":{"name":"f","arguments":""}}]}"#,
         "incomplete",
         "[]",
+    ),
+    (
+        "calls that were cut before their names are not offered",
+        "length",
+        r#"{"content":"Now.","tool_calls":[{"id":"a"},{"id":"b","function":{"arguments":""}},
+            {"id":"c","function":{"name":"","arguments":""}},{"id":"d","function":{"name":null,"arguments":"{}"}}]}"#,
+        "incomplete",
+        r#"[{"id":"msg_E","type":"message","status":"incomplete","role":"assistant","content":[{"type":"output_text","text":"Now.","annotations":[],"logprobs":[]}]}]"#,
     ),
     (
         "a truncated patch is not offered, wrapped or not",
@@ -489,4 +499,13 @@ fn a_turn_shows_no_text_of_its_request() {
     let translated = asked(r#"{"input":"a secret","instructions":"another secret"}"#);
     let shown = format!("{:?}", translated.expect("a request").turn);
     assert!(!shown.contains("secret"), "{shown}");
+}
+
+#[test]
+fn arguments_may_have_any_number_of_members() {
+    let members = (0..2_000).map(|n| format!("\"k{n}\":{n}"));
+    let arguments = format!("{{{}}}", members.collect::<Vec<_>>().join(","));
+    let text = json!(arguments).to_string();
+    let text = RawValue::from_string(text).expect("JSON");
+    assert!(is_complete(Text::of(&text).expect("a text"), true));
 }

@@ -188,7 +188,17 @@ fn a_conversation_changes_the_tools_and_what_holds_at_its_end_is_offered() {
         let definition = json!({"name": name, "input_schema": {"type": "object"}});
         json!({"type": "tool_definition", "definition": definition})
     };
-    let cases: [(&str, Value, &[&str]); 8] = [
+    let cases: [(&str, Value, &[&str]); 10] = [
+        (
+            "another one of a name that is there",
+            json!([addition(defined("a"))]),
+            &["b", "a"],
+        ),
+        (
+            "such a one, and away again",
+            json!([addition(defined("a")), removal(named("a"))]),
+            &["b"],
+        ),
         ("nothing", json!([]), &["a", "b"]),
         (
             "one more",
@@ -458,4 +468,13 @@ fn what_is_no_one_object_is_refused() {
     for body in bodies {
         assert_eq!(translate(body).unwrap_err().param, "");
     }
+}
+
+#[test]
+fn two_tools_of_one_name_in_a_list_are_refused() {
+    let tool = || json!({"name": "f", "input_schema": {}});
+    let messages = json!([{"role": "user", "content": "hi"}]);
+    let two = request(json!({"messages": messages, "tools": [tool(), tool()]})).to_string();
+    let refusal = translate(two.as_bytes()).expect_err("one of them could not be called");
+    assert_eq!(refusal.param, "tools[1].name");
 }
