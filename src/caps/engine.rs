@@ -50,7 +50,7 @@ use self::cap_window::{CapWindow, Unbooked};
 use self::counts::{Counts, of_lease};
 use self::flight::Flight;
 pub use self::flight::{Ask, FlightEnd, Repeats};
-use self::judge::{Judge, Judged};
+use self::judge::{Judge, Judged, OwnLimit};
 pub use self::line::{Answers, Going};
 use self::line::{Decision, WaitingLines, Way};
 use self::price::Prices;
@@ -471,7 +471,7 @@ impl Engine {
                     self.count_refusal(&refused);
                     return Answers::one(entry, way, Err(refused));
                 }
-                Judged::Go(..) | Judged::Wait(_) => {}
+                Judged::Go(..) | Judged::Wait(_) | Judged::WaitForOwn(_) => {}
             }
         }
         match self.lines.push(ask, way) {
@@ -514,7 +514,7 @@ impl Engine {
                     self.admit(ask, &going, share, now_ms);
                     return Some((entry, way, Ok(going)));
                 }
-                Judged::Go(..) => {}
+                Judged::Go(..) | Judged::WaitForOwn(_) => {}
                 Judged::Wait(scopes) => closed.extend(scopes),
             }
         }
@@ -531,16 +531,18 @@ impl Engine {
 
     /// Why a waiting request had no turn for so long.
     pub fn late(&mut self, entry: EntryId, seconds: u64, now_ms: u64) -> Refused {
-        if let Some(ask) = self.lines.ask_of(entry).cloned()
-            && let Judged::Wait(scopes) = self.judge(&ask, now_ms)
-            && scopes.is_empty()
-        {
-            let of_run = self.runs.of(&ask);
-            let of_run = of_run.map(|(run, _)| Refused::run_late(run, &ask.app, seconds));
-            let late = of_run.or_else(|| self.sessions().late(&ask, seconds));
-            return late.unwrap_or_else(|| Refused::late(seconds));
-        }
-        Refused::late(seconds)
+        let Some(ask) = self.lines.ask_of(entry).cloned() else {
+            return Refused::late(seconds);
+        };
+        let of_own = match self.judge(&ask, now_ms) {
+            Judged::WaitForOwn(OwnLimit::Run) => {
+                let of_run = self.runs.of(&ask);
+                of_run.map(|(run, _)| Refused::run_late(run, &ask.app, seconds))
+            }
+            Judged::WaitForOwn(OwnLimit::Session) => self.sessions().late(&ask, seconds),
+            Judged::Go(..) | Judged::Wait(_) | Judged::Never(_) => None,
+        };
+        of_own.unwrap_or_else(|| Refused::late(seconds))
     }
 
     pub fn count_refusal(&mut self, refused: &Refused) {

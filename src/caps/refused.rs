@@ -13,8 +13,9 @@ use super::rules::Scope;
 use super::window::{Period, Window};
 use crate::calendar;
 use crate::config::SessionLimits;
+use crate::ledger::marks::Session;
 use crate::ledger::totals::MicroUsdSum;
-use crate::ledger::usage::Charge;
+use crate::ledger::usage::{Charge, SESSIONS_MAX, SessionSum};
 use crate::money::MicroUsd;
 
 /// Why.
@@ -24,7 +25,7 @@ pub enum Refused {
     Reached(Box<Reached>),
     /// Nothing is left of the limit of its run.
     RunReached(Words),
-    /// Nothing is left of what its session may take.
+    /// Nothing is left of what its session may take, or of what it shares with others.
     SessionReached(Words),
     Frozen(Words),
     /// The app was taken away while the request waited.
@@ -124,38 +125,41 @@ impl Refused {
         )))
     }
 
-    /// `session`: as it is shown.
     pub fn session_reached(
-        session: &str,
+        session: Session,
         app: &str,
         limits: SessionLimits,
-        charge: Charge,
-        requests: u64,
+        counted: SessionSum,
     ) -> Self {
-        let held = MicroUsdSum::from_micro_usd(charge.held.now());
-        let cap = limits.cap.map(|cap| {
-            format!(
-                "it may cost {cap} (session_cap_micro_usd), and {} are billed, {held} set aside for answers whose \
-                 price is not known",
-                charge.billed
-            )
-        });
-        let most = limits.requests.map(|most| {
-            format!("it may make {most} requests (session_requests_max), and made {requests}")
-        });
-        let limits: Vec<String> = cap.into_iter().chain(most).collect();
+        let used = used_of("it", limits, counted);
         Self::SessionReached(Words(format!(
-            "The session {session} of the app {app} has reached its cap: {}. Nothing was sent. See what it did with \
-             `bursar explain --session {session}`. A new session has a cap of its own; a higher cap in [[app]] \
-             takes effect on reload.",
-            limits.join("; ")
+            "The session {session} of the app {app} has reached its cap: {used}. Nothing was sent. See what it did \
+             with `bursar explain --session {session}`. A new session has a cap of its own; a higher cap in [[app]] \
+             takes effect on reload."
         )))
     }
 
-    pub fn session_late(session: &str, app: &str, seconds: u64) -> Self {
+    /// The cap that an app's sessions share beyond those that are summed one by one.
+    pub fn overflow_reached(app: &str, limits: SessionLimits, counted: SessionSum) -> Self {
+        let used = used_of("together they", limits, counted);
+        Self::SessionReached(Words(format!(
+            "The app {app} has {SESSIONS_MAX} sessions, the most that are summed one by one. Its further new sessions \
+             share one cap, which is reached: {used}. Nothing was sent. Another new session shares that cap too, until \
+             others have been silent for 35 days; a higher cap in [[app]] takes effect on reload."
+        )))
+    }
+
+    pub fn session_late(session: Session, app: &str, seconds: u64) -> Self {
         Self::Late(Words(format!(
             "What is left of the cap of the session {session} of {app} is taken by its requests on their way, and \
              none ended within {seconds} s. Nothing was sent."
+        )))
+    }
+
+    pub fn overflow_late(app: &str, seconds: u64) -> Self {
+        Self::Late(Words(format!(
+            "What is left of the cap that the sessions of {app} beyond {SESSIONS_MAX} share is taken by their requests \
+             on their way, and none ended within {seconds} s. Nothing was sent."
         )))
     }
 
@@ -268,6 +272,26 @@ impl fmt::Display for Refused {
         };
         f.write_str(&words.0)
     }
+}
+
+/// The limits of a session, or of those that share one, and what was used of them.
+fn used_of(subject: &str, limits: SessionLimits, counted: SessionSum) -> String {
+    let SessionSum {
+        charge, requests, ..
+    } = counted;
+    let held = MicroUsdSum::from_micro_usd(charge.held.now());
+    let cap = limits.cap.map(|cap| {
+        format!(
+            "{subject} may cost {cap} (session_cap_micro_usd), and {} are billed, {held} set aside for answers whose \
+             price is not known",
+            charge.billed
+        )
+    });
+    let most = limits.requests.map(|most| {
+        format!("{subject} may make {most} requests (session_requests_max), and made {requests}")
+    });
+    let used: Vec<String> = cap.into_iter().chain(most).collect();
+    used.join("; ")
 }
 
 fn whose(scope: &Scope) -> String {

@@ -26,9 +26,18 @@ use crate::money::MicroUsd;
 #[derive(Debug)]
 pub enum Judged {
     Go(Going, Share),
-    /// These scopes have no room for it; none: its run has not.
+    /// These scopes have no room for it.
     Wait(Vec<Scope>),
+    /// A limit of its own has none: no other request waits for that.
+    WaitForOwn(OwnLimit),
     Never(Refused),
+}
+
+/// A limit that holds for no other request of its app.
+#[derive(Clone, Copy, Debug)]
+pub enum OwnLimit {
+    Run,
+    Session,
 }
 
 /// The same, and what is to be leased for it.
@@ -115,25 +124,25 @@ impl<'a> Judge<'a> {
             // Every app spends of a shared cap.
             without_room.push(Scope::All);
         }
-        let mut is_alone = false;
+        let mut own = None;
         if let Some((run, budget)) = self.runs.of(ask).filter(|(_, budget)| !budget.covers(ask)) {
             is_covered = false;
             match budget.room(share.own) {
                 Room::Enough => {}
                 // It could not be sent with room below the caps either: no other request waits for that.
-                Room::Taken => is_alone = true,
+                Room::Taken => own = Some(OwnLimit::Run),
                 Room::Reached => return Judged::Never(budget.refusal(run, &ask.app)).into(),
             }
         }
         match self.sessions.room(ask, share) {
             // As with a run.
-            Ok(Room::Taken) => is_alone = true,
+            Ok(Room::Taken) => own = own.or(Some(OwnLimit::Session)),
             Ok(_) => {}
             Err(refused) => return Judged::Never(refused).into(),
         }
-        if is_alone {
+        if let Some(own) = own {
             // Nothing is leased for what could not go either.
-            return Judged::Wait(Vec::new()).into();
+            return Judged::WaitForOwn(own).into();
         }
         let judged = if waits {
             Judged::Wait(without_room)

@@ -20,9 +20,6 @@ use crate::ledger::totals::MicroUsdSum;
 use crate::ledger::usage::{SessionAt, SessionSum};
 use crate::money::MicroUsd;
 
-/// What sessions share that began when an app had as many as are summed one by one.
-const OVERFLOW: &str = "overflow";
-
 /// What is under way of each session that has a limit.
 #[derive(Debug, Default)]
 pub struct UnderSessions(HashMap<(Arc<str>, SessionHash), Under>);
@@ -175,8 +172,10 @@ impl Sessions<'_> {
     /// The words for an ask that waited too long for others of its session. `None`: it has no limit.
     pub fn late(&self, ask: &Ask, seconds: u64) -> Option<Refused> {
         let (app, session) = session_of(ask)?;
-        let of = self.limited(app, session)?;
-        Some(Refused::session_late(&of.shown(), app, seconds))
+        Some(match self.limited(app, session)?.at {
+            SessionAt::Named(_) => Refused::session_late(session, app, seconds),
+            SessionAt::Overflow => Refused::overflow_late(app, seconds),
+        })
     }
 
     fn limited<'a>(&self, app: &'a Arc<str>, session: Session) -> Option<Limited<'a>> {
@@ -225,17 +224,10 @@ impl Limited<'_> {
     }
 
     fn refusal(&self, counted: SessionSum) -> Refused {
-        let SessionSum {
-            charge, requests, ..
-        } = counted;
-        Refused::session_reached(&self.shown(), self.app, self.limits, charge, requests)
-    }
-
-    /// As lists show it; of those that share a cap, what they share.
-    fn shown(&self) -> String {
+        let (app, limits) = (self.app, self.limits);
         match self.at {
-            SessionAt::Named(_) => self.session.to_string(),
-            SessionAt::Overflow => OVERFLOW.to_owned(),
+            SessionAt::Named(_) => Refused::session_reached(self.session, app, limits, counted),
+            SessionAt::Overflow => Refused::overflow_reached(app, limits, counted),
         }
     }
 }

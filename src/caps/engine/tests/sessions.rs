@@ -4,7 +4,7 @@ use super::*;
 use crate::config::SessionLimits;
 use crate::ledger::marks::SessionHasher;
 use crate::ledger::totals::MicroUsdSum;
-use crate::ledger::usage::SESSIONS_MAX;
+use crate::ledger::usage::{RunSoFar, SESSIONS_MAX};
 
 fn session(id: &str) -> Session {
     SessionHasher::default().session("a", id)
@@ -127,6 +127,37 @@ fn a_session_that_waits_for_room_delays_no_other_request() {
 }
 
 #[test]
+fn a_refusal_after_waiting_names_the_limit_that_was_waited_for_also_inside_a_run() {
+    for (cap, of_run, words) in [
+        (100, 1_000, "the cap of the session oop-0001."),
+        (1_000, 100, "the limit of the run 0199-run of a"),
+    ] {
+        let mut bench = bench(Some(cap), None);
+        bench.buy_in("loop-0001", 40);
+        let run = Arc::from("0199-run");
+        bench
+            .engine
+            .runs
+            .open(&run, usd(of_run), RunSoFar::default());
+        let mut asks = || {
+            let ask = Ask {
+                run: Some(Arc::clone(&run)),
+                session: Some(session("loop-0001")),
+                ..bench.asks("a", Operation::Chat)
+            };
+            bench.put(ask)
+        };
+        let first = asks();
+        assert!(matches!(first, Became::Admitted(..)), "{first:?}");
+        let Became::Waits(second) = asks() else {
+            panic!("there is room for one");
+        };
+        let text = bench.engine.late(second, 60, NOON).to_string();
+        assert!(text.contains(words) && text.contains("60 s"), "{text}");
+    }
+}
+
+#[test]
 fn a_repeat_of_what_is_charged_passes_at_the_cap() {
     let mut bench = bench(Some(50), Some(1));
     bench.buy_in("s", 60);
@@ -176,9 +207,32 @@ fn sessions_beyond_ten_thousand_share_one_cap() {
         bench.bought_in("a", &format!("old {number}"), 1);
     }
     bench.buy_in("new 1", 60);
-    bench.buy_in("new 2", 60);
-    let text = bench.is_stopped("new 3");
-    assert!(text.contains("The session overflow of the app a"), "{text}");
+    let Became::Admitted(second, _) = bench.ask_of_session("a", "new 2") else {
+        panic!("there is room for one");
+    };
+    let Became::Waits(third) = bench.ask_of_session("a", "new 3") else {
+        panic!("and for no other session beside it");
+    };
+    let text = bench.engine.late(third, 60, NOON).to_string();
+    assert!(text.contains("the sessions of a beyond 10000"), "{text}");
+    bench.settle(second, "a", 60);
+    let Became::Refused(text) = bench.became(third) else {
+        panic!("nothing is left");
+    };
+    for part in [
+        "The app a has 10000 sessions",
+        "share one cap, which is reached",
+        "together they may cost $0.000100 (session_cap_micro_usd)",
+        "$0.000120",
+        "silent for 35 days",
+        "Nothing was sent",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+    for untrue in ["explain", "cap of its own"] {
+        assert!(!text.contains(untrue), "{untrue:?} is in {text}");
+    }
+    bench.is_stopped("new 4");
     bench.buy_in("old 7", 60);
 }
 
