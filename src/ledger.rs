@@ -71,7 +71,7 @@ pub mod query {
     };
     pub use super::read::spend::{Spend, SpendRow};
     pub use super::read::views::{DeliveryWord, EntryView, ReceiptWord};
-    pub use super::read::window::{Period, Unknown, window};
+    pub use super::read::window::{Period, SINCE_EDGE_MS, UNTIL_EDGE_MS, Unknown, window};
     pub use super::record::How;
     pub use super::upkeep::compact::{CompactReport, compactable};
     pub use super::upkeep::verify::{Damage, DamageKind, IndexCheck, VerifyReport, verify};

@@ -101,11 +101,11 @@ pub struct FleetStatus {
     pub heard: Option<String>,
     /// When it last had every line.
     pub caught_up: Option<String>,
-    /// Lines that it did not have when it was heard last.
-    pub lines_behind: u64,
+    /// Lines that it did not have at the last visit, or is not known to have. `None`: no visit since the start has shown it.
+    pub lines_behind: Option<u64>,
     /// This machine's clock less the database's, when it was heard last.
     pub clock_ahead_ms: Option<i64>,
-    /// Why it was not reached at the last visit.
+    /// Why it was not reached at the last visit, or gets no lines.
     pub trouble: Option<String>,
 }
 
@@ -328,7 +328,7 @@ impl From<FleetFigures> for FleetStatus {
             caught_up: at(figures.caught_up_ms),
             lines_behind: figures.lines_behind,
             clock_ahead_ms: figures.clock_ahead_ms,
-            trouble: figures.trouble,
+            trouble: figures.troubles(),
         }
     }
 }

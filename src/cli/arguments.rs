@@ -10,7 +10,7 @@ use super::look::Look;
 use super::output::remark;
 use crate::calendar;
 use crate::config::Overrides;
-use crate::ledger::query::StateWord;
+use crate::ledger::query::{GroupBy, StateWord};
 use crate::money::MicroUsd;
 
 /// Flags that `run` and `check` share; each wins over environment and file.
@@ -78,6 +78,21 @@ pub fn usd(text: &str) -> Result<MicroUsd, String> {
         "it takes an amount of dollars, 0 or more, such as 12.50, with at most six digits after the point"
             .to_owned()
     })
+}
+
+/// Since when, where nothing is said: several whole rows of what it is grouped by.
+pub fn since_of(by: &[GroupBy], now_ms: u64, zone: &TimeZone) -> String {
+    let is_by = |one| by.contains(&one);
+    let first_week = || calendar::first_week(now_ms, zone);
+    if is_by(GroupBy::Month) {
+        "this year".to_owned()
+    } else if is_by(GroupBy::Week) {
+        first_week().unwrap_or_else(|| "this year".to_owned())
+    } else if is_by(GroupBy::Day) {
+        "this month".to_owned()
+    } else {
+        "today".to_owned()
+    }
 }
 
 /// A word of a closed set as it is typed: `in-doubt` or `in_doubt`.

@@ -100,7 +100,7 @@ pub fn freeze(args: &Args) -> Result<(), CliError> {
             )
         },
     );
-    let thaw = app.map(|app| format!(" {app}")).unwrap_or_default();
+    let thaw = behind(app);
     args.say(
         "freeze",
         app,
@@ -154,10 +154,9 @@ pub fn thaw(args: &Args) -> Result<(), CliError> {
     };
     let own = in_force.freezes.iter().filter(|one| !one.fleet);
     let left: Vec<&str> = own.filter_map(|one| one.app.as_deref()).collect();
+    let of_fleet = in_force.thaws_of_fleet(app).join(", ");
     let still = match &*left {
-        _ if in_force.is_of_fleet(app) => {
-            "; still frozen for the whole fleet: `bursar fleet thaw`".to_owned()
-        }
+        _ if !of_fleet.is_empty() => format!("; still frozen for the whole fleet: {of_fleet}"),
         _ if in_force.of(None).is_some() => "; all apps are still frozen: `bursar thaw`".to_owned(),
         [] => String::new(),
         left => format!("; still frozen by name: {}", left.join(", ")),
@@ -229,6 +228,11 @@ fn give(
     }
 }
 
+/// An app as it stands behind a command. Nothing for all apps.
+pub fn behind(app: Option<&str>) -> String {
+    app.map(|app| format!(" {app}")).unwrap_or_default()
+}
+
 fn whose(app: Option<&str>) -> String {
     app.map_or_else(
         || "all apps are".to_owned(),
@@ -291,10 +295,13 @@ impl Freezes {
         own.find(|frozen| frozen.app.as_deref() == app)
     }
 
-    /// The fleet has frozen this app, or all.
-    fn is_of_fleet(&self, app: Option<&str>) -> bool {
-        let mut fleet = self.freezes.iter().filter(|frozen| frozen.fleet);
-        fleet.any(|frozen| frozen.app.is_none() || frozen.app.as_deref() == app)
+    /// The commands that end what the fleet has frozen of this app, or of all.
+    fn thaws_of_fleet(&self, app: Option<&str>) -> Vec<String> {
+        let fleet = self.freezes.iter().filter(|frozen| frozen.fleet);
+        let apps = fleet.map(|frozen| frozen.app.as_deref());
+        let apps = apps.filter(|frozen| frozen.is_none() || *frozen == app);
+        let thaws = apps.map(|frozen| format!("`bursar fleet thaw{}`", behind(frozen)));
+        thaws.collect()
     }
 }
 
@@ -302,3 +309,6 @@ impl Freezes {
 pub fn caller() -> String {
     format!("user {}", rustix::process::getuid().as_raw())
 }
+
+#[cfg(test)]
+mod tests;

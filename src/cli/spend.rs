@@ -3,9 +3,7 @@
 //! Promise: the sums are the ledger's, in integers; entries in doubt and unreported ones are counted
 //! and never estimated.
 
-use jiff::tz::TimeZone;
-
-use super::arguments::{Form, FormArgs, word};
+use super::arguments::{Form, FormArgs, since_of, word};
 use super::cells::{counted, seconds};
 use super::csv;
 use super::error::CliError;
@@ -162,21 +160,6 @@ fn group_by(typed: &str) -> Result<GroupBy, String> {
     match tag {
         Some(by) => by.ok_or_else(|| format!("{typed:?} has no key of a tag: tag:customer")),
         None => word(GroupBy::ALL, typed),
-    }
-}
-
-/// Since when, where nothing is said: several whole rows of what it is grouped by.
-fn since_of(by: &[GroupBy], now_ms: u64, zone: &TimeZone) -> String {
-    let is_by = |one| by.contains(&one);
-    let first_week = || calendar::first_week(now_ms, zone);
-    if is_by(GroupBy::Month) {
-        "this year".to_owned()
-    } else if is_by(GroupBy::Week) {
-        first_week().unwrap_or_else(|| "this year".to_owned())
-    } else if is_by(GroupBy::Day) {
-        "this month".to_owned()
-    } else {
-        "today".to_owned()
     }
 }
 

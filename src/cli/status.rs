@@ -342,7 +342,16 @@ impl StatusScreen {
         let reached = self.caps.caps.iter().filter(|cap| cap.left.is_zero());
         let reached =
             reached.map(|cap| format!("the {} cap of {} is reached", cap.period, cap.scope));
-        frozen.chain(reached).collect()
+        let shared = self.caps.shared.iter();
+        let shared = shared.filter(|cap| cap.open.is_zero() && cap.state != "leased");
+        let shared = shared.map(|cap| {
+            let says = caps::fleet_says(&cap.state);
+            format!(
+                "nothing is left here of the shared cap {} ({says})",
+                cap.cap
+            )
+        });
+        frozen.chain(reached).chain(shared).collect()
     }
 }
 
@@ -434,8 +443,9 @@ fn moment(text: &str, zone: &TimeZone) -> String {
 fn fleet_line(fleet: &FleetStatus, zone: &TimeZone) -> String {
     let behind = match (&fleet.heard, fleet.lines_behind) {
         (None, _) => "not reached since the start".to_owned(),
-        (Some(heard), 0) => format!("has everything, heard at {}", moment(heard, zone)),
-        (Some(heard), behind) => format!(
+        (Some(heard), None) => format!("heard at {}", moment(heard, zone)),
+        (Some(heard), Some(0)) => format!("has everything, heard at {}", moment(heard, zone)),
+        (Some(heard), Some(behind)) => format!(
             "{} behind, heard at {}",
             counted(behind, "line", "lines"),
             moment(heard, zone)

@@ -69,32 +69,48 @@ pub(super) fn speaks(found: i32) -> Result<(), FleetError> {
 
 // === impl FleetError ===
 
-impl From<tokio_postgres::Error> for FleetError {
-    fn from(error: tokio_postgres::Error) -> Self {
-        let Some(said) = error.as_db_error() else {
-            return Self::Unreachable(chain_of(&error));
-        };
+impl FleetError {
+    /// Of a call that hands lines over. Data that cannot be read, or that a table's rules do not take, is in them.
+    pub(super) fn of_lines(error: tokio_postgres::Error) -> Self {
+        match error.as_db_error() {
+            Some(said) => Self::refusal_of_lines(said.code(), said.message()),
+            None => Self::from(error),
+        }
+    }
+
+    fn refusal_of_lines(code: &SqlState, message: &str) -> Self {
+        let class = code.code().get(..2);
+        match Self::refusal(code, message) {
+            Self::Refused(why) if matches!(class, Some("22" | "23")) => Self::Lines(why),
+            other => other,
+        }
+    }
+
+    fn refusal(code: &SqlState, message: &str) -> Self {
         let missing = [
             SqlState::INVALID_SCHEMA_NAME,
             SqlState::UNDEFINED_FUNCTION,
             SqlState::UNDEFINED_TABLE,
             SqlState::UNDEFINED_COLUMN,
         ];
-        match said.code().code() {
+        match code.code() {
             "BF001" => Self::Unknown,
             "BF002" => Self::Revoked,
             "BF004" => Self::BadCode,
             "BF008" => Self::Copies,
-            _ if missing.contains(said.code()) => Self::NoSchema,
-            _ if *said.code() == SqlState::INSUFFICIENT_PRIVILEGE => Self::NotAllowed,
-            // The last two classes: data that cannot be read, or that a table's rules do not take.
-            code if ["BF005", "BF006", "BF007"].contains(&code)
-                || code.starts_with("22")
-                || code.starts_with("23") =>
-            {
-                Self::Lines(format!("{} ({code})", said.message()))
-            }
-            code => Self::Refused(format!("{} ({code})", said.message())),
+            _ if missing.contains(code) => Self::NoSchema,
+            _ if *code == SqlState::INSUFFICIENT_PRIVILEGE => Self::NotAllowed,
+            code @ ("BF005" | "BF006" | "BF007") => Self::Lines(format!("{message} ({code})")),
+            code => Self::Refused(format!("{message} ({code})")),
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for FleetError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        match error.as_db_error() {
+            Some(said) => Self::refusal(said.code(), said.message()),
+            None => Self::Unreachable(chain_of(&error)),
         }
     }
 }
@@ -135,3 +151,6 @@ pub(super) fn chain(row: &Row, at: usize) -> Result<Chain, FleetError> {
     Chain::from_bytes(bytes.unwrap_or_default())
         .ok_or_else(|| FleetError::Refused("it answered no hash".to_owned()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -111,7 +111,7 @@ impl Fleet {
                 }
             }
         };
-        let (client, task) = in_time(connecting).await?;
+        let (client, task) = in_time(connecting, FleetError::from).await?;
         Ok(Self { client, task })
     }
 
@@ -137,19 +137,18 @@ impl Fleet {
         .map(|_| ())
     }
 
-    /// What the fleet has of this ledger.
+    /// What the fleet has of this ledger. `journal_seq`: the journal's last line; without it, what the fleet was told before
+    /// stays.
     pub async fn hello(
         &self,
         caller: &FleetIdentity,
         host_label: &str,
-        journal_seq: u64,
+        journal_seq: impl Into<Option<u64>>,
         wall_ms: u64,
     ) -> Result<Standing, FleetError> {
-        let (bursar, journal_seq, wall_ms) = (
-            env!("CARGO_PKG_VERSION"),
-            number(journal_seq),
-            number(wall_ms),
-        );
+        let journal_seq: Option<u64> = journal_seq.into();
+        let journal_seq = journal_seq.map(number);
+        let (bursar, wall_ms) = (env!("CARGO_PKG_VERSION"), number(wall_ms));
         let row = self
             .one(
                 // A schema of version 1 awaits nobody, and orders are heard from it all the same.
@@ -256,8 +255,8 @@ impl Fleet {
     ) -> Result<Taken, FleetError> {
         let batch = Batch::of(lines, ship_people)?;
         let (after_seq, journal_seq) = (number(after.0), number(journal_seq));
-        let row = self
-            .one(
+        let rows = self
+            .hand_over(
                 "SELECT verdict, mark_seq, mark_chain FROM bursar_fleet.ship($1, $2, $3, $4, $5, $6, $7, $8, $9)",
                 &[
                     (&caller.ledger, Type::UUID),
@@ -272,6 +271,7 @@ impl Fleet {
                 ],
             )
             .await?;
+        let row = first(rows)?;
         let verdict: String = value(&row, 0)?;
         let (mark_seq, chain) = (seq(&row, 1)?, chain(&row, 2)?);
         match verdict.as_str() {
@@ -290,7 +290,7 @@ impl Fleet {
             return Ok(());
         };
         let common_seq = number(becoming.common_seq);
-        self.call(
+        self.hand_over(
             "SELECT bursar_fleet.fork($1, $2, $3, $4, $5, $6)",
             &[
                 (&caller.ledger, Type::UUID),
@@ -459,9 +459,7 @@ impl Fleet {
         sql: &str,
         parameters: &[(&(dyn ToSql + Sync), Type)],
     ) -> Result<Row, FleetError> {
-        let rows = self.call(sql, parameters).await?;
-        let first = rows.into_iter().next();
-        first.ok_or_else(|| FleetError::Refused("it answered nothing".to_owned()))
+        first(self.call(sql, parameters).await?)
     }
 
     pub(super) async fn call(
@@ -469,7 +467,18 @@ impl Fleet {
         sql: &str,
         parameters: &[(&(dyn ToSql + Sync), Type)],
     ) -> Result<Vec<Row>, FleetError> {
-        in_time(self.client.query_typed(sql, parameters)).await
+        let call = self.client.query_typed(sql, parameters);
+        in_time(call, FleetError::from).await
+    }
+
+    /// A call that may be refused for what is in the ledger's lines.
+    async fn hand_over(
+        &self,
+        sql: &str,
+        parameters: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, FleetError> {
+        let call = self.client.query_typed(sql, parameters);
+        in_time(call, FleetError::of_lines).await
     }
 }
 
@@ -486,11 +495,17 @@ async fn ended<F: Future<Output = Result<(), tokio_postgres::Error>>>(connection
 
 async fn in_time<T>(
     call: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    refused: fn(tokio_postgres::Error) -> FleetError,
 ) -> Result<T, FleetError> {
     match timeout(CALL_MAX, call).await {
-        Ok(answered) => answered.map_err(FleetError::from),
+        Ok(answered) => answered.map_err(refused),
         Err(_) => Err(FleetError::Slow),
     }
+}
+
+fn first(rows: Vec<Row>) -> Result<Row, FleetError> {
+    let first = rows.into_iter().next();
+    first.ok_or_else(|| FleetError::Refused("it answered nothing".to_owned()))
 }
 
 // === impl Batch ===

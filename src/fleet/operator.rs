@@ -167,6 +167,16 @@ impl Operator {
         seq(&row, 0)
     }
 
+    /// Requests that began in a range and have no end here.
+    pub async fn under_way(&self, since_ms: u64, until_ms: u64) -> Result<u64, FleetError> {
+        let sql = "SELECT count(*) FROM bursar_fleet.under_way \
+                   WHERE started >= to_timestamp($1::bigint / 1000.0) AND started < to_timestamp($2::bigint / 1000.0)";
+        let (since_ms, until_ms) = (time(since_ms), time(until_ms));
+        let parameters = [(&since_ms as _, Type::INT8), (&until_ms as _, Type::INT8)];
+        let row = self.0.one(sql, &parameters).await?;
+        seq(&row, 0)
+    }
+
     /// Sums over entries that began in a range, by the clocks of their machines; Unix milliseconds. `zone`: an IANA
     /// name, for parts of the calendar.
     pub async fn spend(

@@ -302,14 +302,19 @@ CREATE TABLE IF NOT EXISTS kept_changes (
 );
 CREATE INDEX IF NOT EXISTS kept_changes_started ON kept_changes (started);
 
--- And the keys that had an amount on several ledgers.
+-- And the days of keys that had an amount on several ledgers (`key_days`).
 CREATE TABLE IF NOT EXISTS kept_anomalies (
-    key_value text PRIMARY KEY,
+    key_value text NOT NULL,
     ledgers bigint NOT NULL,
     counted_twice_micro_usd numeric NOT NULL
 );
 
 ALTER TABLE kept_anomalies ADD COLUMN IF NOT EXISTS started timestamptz;
+ALTER TABLE kept_anomalies ADD COLUMN IF NOT EXISTS began timestamptz;
+-- An older version of this file kept one row of a key.
+UPDATE kept_anomalies SET began = coalesce(started, '-infinity') WHERE began IS NULL;
+ALTER TABLE kept_anomalies DROP CONSTRAINT IF EXISTS kept_anomalies_pkey;
+CREATE UNIQUE INDEX IF NOT EXISTS kept_anomalies_day ON kept_anomalies (key_value, began);
 
 CREATE OR REPLACE FUNCTION month_partition(month date) RETURNS void
 LANGUAGE plpgsql SET search_path = bursar_fleet, pg_temp AS $$
@@ -476,6 +481,25 @@ BEGIN
 END
 $$;
 
+-- Of the moments at which a key was used, in order, those at which a day of it begins. The service keeps a key for 24 hours from
+-- its first use; what comes behind them is another purchase.
+CREATE OR REPLACE FUNCTION days_of(p_moments timestamptz[]) RETURNS timestamptz[]
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = bursar_fleet, pg_temp AS $$
+DECLARE
+    v_moment timestamptz;
+    v_began timestamptz;
+    v_days timestamptz[] := '{}';
+BEGIN
+    FOREACH v_moment IN ARRAY p_moments LOOP
+        IF v_began IS NULL OR v_moment >= v_began + interval '24 hours' THEN
+            v_began := v_moment;
+            v_days := v_days || v_moment;
+        END IF;
+    END LOOP;
+    RETURN v_days;
+END
+$$;
+
 -- Nothing is granted: the database was restored, and not every ledger has presented its leases yet. One that has not
 -- come within a day is not waited for.
 CREATE OR REPLACE FUNCTION is_paused() RETURNS boolean
@@ -629,7 +653,8 @@ $$;
 
 -- Says that the ledger is there, and asks what of it is here, and what is ordered. `freezes`: a JSON array of
 -- {app, since_ms, by}, where the app '' is all apps.
--- `is_awaited`: nothing is granted, for one, until it has presented its leases.
+-- `is_awaited`: nothing is granted, for one, until it has presented its leases. `p_journal_seq`: the last line of its journal;
+-- NULL: that is not known, so what it said before stays, also that it left.
 CREATE OR REPLACE FUNCTION hello(p_ledger uuid, p_secret bytea, p_host_label text, p_bursar text,
     p_journal_seq bigint, p_wall_ms bigint,
     OUT version integer, OUT mark_seq bigint, OUT mark_chain bytea, OUT clock_ahead_ms bigint, OUT freezes text,
@@ -651,8 +676,8 @@ BEGIN
     END IF;
     clock_ahead_ms := p_wall_ms - (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
     UPDATE ledgers SET heard = clock_timestamp(), host_label = p_host_label, bursar = p_bursar,
-        journal_seq = greatest(p_journal_seq, 0), clock_ahead_ms = hello.clock_ahead_ms, gone = NULL,
-        heard_in = incarnation(),
+        journal_seq = greatest(coalesce(p_journal_seq, known.journal_seq), 0), clock_ahead_ms = hello.clock_ahead_ms,
+        gone = CASE WHEN p_journal_seq IS NULL THEN known.gone END, heard_in = incarnation(),
         caught_up = CASE WHEN p_journal_seq <= known.mark_seq THEN clock_timestamp() ELSE caught_up END
         WHERE id = p_ledger;
     PERFORM end_pause();
@@ -1344,6 +1369,11 @@ BEGIN
     IF p_limit_micro_usd IS NULL THEN
         DELETE FROM caps c WHERE c.name = p_cap;
         RETURN CASE WHEN FOUND THEN 'removed' ELSE 'none' END;
+    -- Of these the offset is the same all year in AT TIME ZONE; a bursar takes them for zones.
+    ELSIF upper(p_zone) NOT IN ('UTC', 'GMT')
+        AND EXISTS (SELECT FROM pg_timezone_abbrevs z WHERE z.abbrev = upper(p_zone)) THEN
+        RAISE EXCEPTION 'PostgreSQL takes "%" for an abbreviation, without summer time: use a name such as Europe/Paris',
+            p_zone USING ERRCODE = 'BF009';
     ELSIF NOT EXISTS (SELECT FROM pg_timezone_names z WHERE z.name = p_zone) THEN
         RAISE EXCEPTION 'this database knows no time zone "%"', p_zone USING ERRCODE = 'BF009';
     ELSIF (v_old.period, v_old.zone, v_old.limit_micro_usd) = (p_period, p_zone, p_limit_micro_usd) THEN
@@ -1433,29 +1463,43 @@ CREATE OR REPLACE VIEW changes AS
         SELECT ledger, started, app, lane, operation, served_by, state, requests::bigint, billed_micro_usd
         FROM kept_changes) AS c JOIN ledgers l ON l.id = c.ledger;
 
--- A minted key with an amount on two ledgers within a day of each other: the service billed it once. `started`: the last of
--- them, which is counted too much.
-CREATE OR REPLACE VIEW anomalies AS
-    SELECT key_value, max(ledgers) AS ledgers, max(counted_twice_micro_usd) AS counted_twice_micro_usd,
-        max(started) AS started
-    FROM (SELECT key_value, count(*) AS ledgers, sum(billed) - max(billed) AS counted_twice_micro_usd,
-            max(started) AS started
-        FROM (SELECT key_value, started, billed, count(*) FILTER (WHERE is_new) OVER bills AS day
-            FROM (SELECT key_value, ledger, started, billed,
-                    started - lag(started) OVER bills > interval '24 hours' AS is_new
-                FROM (SELECT key_value, ledger, min(started) AS started, sum(billed_micro_usd) AS billed,
-                        count(*) OVER (PARTITION BY key_value) AS ledgers
-                    FROM lines
-                    WHERE key_value IS NOT NULL AND billed_micro_usd > 0
-                    GROUP BY key_value, ledger) AS one_a_ledger
-                WHERE ledgers > 1
-                WINDOW bills AS (PARTITION BY key_value ORDER BY started, ledger)) AS spaced
-            WINDOW bills AS (PARTITION BY key_value ORDER BY started, ledger)) AS bills
-        GROUP BY key_value, day
-        HAVING count(*) > 1
+-- The days of keys with an amount on several ledgers. Nearly all keys are on one: these are left out first. Of a day that was
+-- detached in part, what was kept of it is more than what is left; the two are not added.
+CREATE OR REPLACE VIEW key_days AS
+    WITH bills AS (
+        SELECT key_value, ledger, coalesce(started, received) AS started, billed_micro_usd AS billed
+        FROM lines
+        WHERE billed_micro_usd > 0 AND key_value IN (SELECT key_value
+            FROM (SELECT DISTINCT key_value, ledger FROM lines
+                WHERE key_value IS NOT NULL AND billed_micro_usd > 0) AS one_a_ledger
+            GROUP BY key_value
+            HAVING count(*) > 1)
+    ), each_key AS (
+        SELECT key_value, days_of(array_agg(moment ORDER BY moment)) AS days
+        FROM (SELECT key_value, started AS moment FROM bills
+            UNION ALL
+            SELECT key_value, began FROM kept_anomalies) AS moments
+        GROUP BY key_value
+    )
+    SELECT key_value, began, greatest(count(ledger), max(kept_ledgers)) AS ledgers,
+        greatest(sum(billed) - max(billed), max(kept_twice)) AS counted_twice_micro_usd,
+        coalesce(max(kept_started), max(started)) AS started
+    FROM (SELECT b.key_value, k.days[width_bucket(b.started, k.days)] AS began, b.ledger, min(b.started) AS started,
+            sum(b.billed) AS billed, NULL::bigint AS kept_ledgers, NULL::numeric AS kept_twice,
+            NULL::timestamptz AS kept_started
+        FROM bills b JOIN each_key k ON k.key_value = b.key_value
+        GROUP BY 1, 2, 3
         UNION ALL
-        SELECT key_value, ledgers, counted_twice_micro_usd, started FROM kept_anomalies) AS found
-    GROUP BY key_value;
+        SELECT a.key_value, k.days[width_bucket(a.began, k.days)], NULL, NULL, NULL, a.ledgers,
+            a.counted_twice_micro_usd, a.started
+        FROM kept_anomalies a JOIN each_key k ON k.key_value = a.key_value) AS one_a_ledger
+    GROUP BY key_value, began
+    HAVING greatest(count(ledger), max(kept_ledgers)) > 1;
+
+-- A key with an amount on several ledgers within 24 hours of its first use: the service billed it once. A key that is used anew
+-- has a row for each such day. `started`: the last of the amounts, which is counted too much.
+CREATE OR REPLACE VIEW anomalies AS
+    SELECT key_value, ledgers, counted_twice_micro_usd, started FROM key_days;
 
 -- Ranges of journals that are not here, and when that was known: what they billed began before. What was compacted before
 -- it joined is here, in sums.
@@ -1463,6 +1507,12 @@ CREATE OR REPLACE VIEW losses AS
     SELECT ledger, seq, last_seq, received, why FROM lines WHERE kind = 'lost' AND why <> 'compacted'
     UNION ALL
     SELECT ledger, seq, last_seq, received, why FROM kept_lines WHERE why <> 'compacted';
+
+-- Requests that began and have no end here: under way, or on a machine that did not come back. Not in any sum.
+CREATE OR REPLACE VIEW under_way AS
+    SELECT min(ledger::text)::uuid AS ledger, started FROM lines
+    WHERE kind IN ('intent', 'outcome', 'crashed', 'withdrawn')
+    GROUP BY entry, started HAVING bool_and(kind = 'intent');
 
 CREATE OR REPLACE VIEW orders AS SELECT app, since, ordered_by FROM freezes;
 
@@ -1534,10 +1584,10 @@ BEGIN
             state, sum(requests), sum(billed_micro_usd)
         FROM line_changes WHERE received >= v_since AND received < v_until
         GROUP BY 2, 3, 4, 5, 6, 7, 8;
-    INSERT INTO kept_anomalies AS k
-        SELECT a.key_value, a.ledgers, a.counted_twice_micro_usd, a.started FROM anomalies a
-        WHERE a.key_value IN (SELECT l.key_value FROM lines l WHERE l.received >= v_since AND l.received < v_until)
-        ON CONFLICT (key_value) DO UPDATE SET ledgers = excluded.ledgers,
+    INSERT INTO kept_anomalies (key_value, began, ledgers, counted_twice_micro_usd, started)
+        SELECT d.key_value, d.began, d.ledgers, d.counted_twice_micro_usd, d.started FROM key_days d
+        WHERE d.key_value IN (SELECT l.key_value FROM lines l WHERE l.received >= v_since AND l.received < v_until)
+        ON CONFLICT (key_value, began) DO UPDATE SET ledgers = excluded.ledgers,
             counted_twice_micro_usd = excluded.counted_twice_micro_usd, started = excluded.started;
     EXECUTE format('ALTER TABLE lines DETACH PARTITION %I', v_name);
     RETURN v_lines;
@@ -1556,9 +1606,9 @@ GRANT EXECUTE ON FUNCTION is_open, enrol, hello, acknowledged, chain_at, family_
     TO bursar_node;
 GRANT EXECUTE ON FUNCTION invite, revoke_ledger, order_freeze, order_thaw, order_cap, order_share, resume,
     detach_month TO bursar_operator;
-GRANT SELECT ON fleet, changes, anomalies, losses, orders, pause, caps_now, leases_now, over, largest_shares
+GRANT SELECT ON fleet, changes, anomalies, losses, under_way, orders, pause, caps_now, leases_now, over, largest_shares
     TO bursar_reader, bursar_operator;
--- `caps_now` stands on it.
-GRANT EXECUTE ON FUNCTION window_of TO bursar_reader, bursar_operator;
+-- `caps_now` and `anomalies` stand on them.
+GRANT EXECUTE ON FUNCTION window_of, days_of TO bursar_reader, bursar_operator;
 
 COMMIT;

@@ -37,8 +37,12 @@ pub struct Shipping {
     marks: Marks,
     host_label: String,
     ship_people: bool,
-    /// Lines that were refused for what is in them, since it was opened.
+    /// This and the next two until they are taken: lines that the fleet took, with ranges that the journal does not have.
+    lines_shipped: u64,
+    /// Lines that were refused for what is in them.
     lines_refused: u64,
+    /// The fleet's mark, as its database stated it last.
+    stated_seq: Option<u64>,
 }
 
 /// What a visit came to.
@@ -121,7 +125,9 @@ impl Shipping {
             identity,
             host_label,
             ship_people,
+            lines_shipped: 0,
             lines_refused: 0,
+            stated_seq: None,
         }))
     }
 
@@ -142,7 +148,9 @@ impl Shipping {
             identity,
             host_label,
             ship_people,
+            lines_shipped: 0,
             lines_refused: 0,
+            stated_seq: None,
         })
     }
 
@@ -177,6 +185,16 @@ impl Shipping {
             }
         }
         Err(Trouble::Undecided)
+    }
+
+    /// How many lines the fleet took since this was asked last, also in visits that failed behind them.
+    pub fn take_shipped(&mut self) -> u64 {
+        std::mem::take(&mut self.lines_shipped)
+    }
+
+    /// The mark that the database stated last. `None`: it stated none since this was asked last.
+    pub fn take_stated(&mut self) -> Option<u64> {
+        self.stated_seq.take()
     }
 
     /// How many lines were refused since it was asked last.
@@ -224,6 +242,7 @@ impl Shipping {
         let standing = hello.await?;
         shipped.clock_ahead_ms = standing.clock_ahead_ms;
         shipped.mark_seq = standing.mark_seq;
+        self.stated_seq = Some(standing.mark_seq);
         standing.admits()?;
         match self.chain_at(fleet, standing.mark_seq).await? {
             Own::Known(chain, place) if chain == standing.chain => {
@@ -297,7 +316,9 @@ impl Shipping {
                 return Ok(false);
             };
             shipped.lines = shipped.lines.saturating_add(count(at + 1));
+            self.lines_shipped = self.lines_shipped.saturating_add(count(at + 1));
             shipped.mark_seq = mark_seq;
+            self.stated_seq = Some(mark_seq);
             place.seq = mark_seq;
             chain = there;
             self.marks.add(mark_seq, &chain)?;
@@ -521,7 +542,7 @@ impl Hearing {
     /// Says that this ledger is there, and hears what is ordered.
     pub async fn hello(&self, fleet: &Fleet, wall_ms: u64) -> Result<Standing, Trouble> {
         // A journal that cannot be read keeps nothing from being heard.
-        let journal_seq = journal_seq(&self.state_dir).await.unwrap_or(0);
+        let journal_seq = journal_seq(&self.state_dir).await.ok();
         let hello = fleet.hello(&self.identity, &self.host_label, journal_seq, wall_ms);
         Ok(hello.await?)
     }

@@ -60,6 +60,9 @@ pub struct Worker {
     machine: Machine,
     /// The name by which shared caps are leased.
     holder: Mutex<Option<Uuid>>,
+    /// The fleet's mark of this ledger, as its database stated it last; one that was restored states less than was
+    /// acknowledged. `None`: it was not heard since the start.
+    stated_seq: Mutex<Option<u64>>,
     /// One visit at a time.
     visiting: tokio::sync::Mutex<()>,
     /// That orders changed.
@@ -80,10 +83,17 @@ enum Errand {
 
 /// What a visit that reached the database came to.
 struct Visited {
-    /// Where that was the errand.
-    shipped: Option<Shipped>,
+    lines: ShipOutcome,
     /// Why leases of shared caps are not up to date.
     lease_trouble: Option<Trouble>,
+}
+
+/// What became of the lines that the fleet lacked.
+enum ShipOutcome {
+    /// They were not the errand, which shows nothing of them.
+    NotAsked,
+    Shipped(Shipped),
+    Stuck(Trouble),
 }
 
 // === impl Worker ===
@@ -109,6 +119,7 @@ impl Worker {
             }),
             machine: Machine::this(),
             holder: Mutex::new(None),
+            stated_seq: Mutex::new(None),
             visiting: tokio::sync::Mutex::new(()),
             hints: Hints::new(),
             pacer: Pacer::default(),
@@ -262,54 +273,43 @@ impl Worker {
     ) -> bool {
         let _one = self.visiting.lock().await;
         let visited = self.try_visit(shipping, errand, caps, obey).await;
-        let lacking = match visited {
-            Ok(_) => None,
-            Err(_) => self.lines_behind(shipping.as_ref()).await,
+        if let Some(stated_seq) = shipping.as_mut().and_then(Shipping::take_stated) {
+            *self.stated_seq.lock() = Some(stated_seq);
+        }
+        let is_done = match &visited {
+            Ok(visited) => !matches!(visited.lines, ShipOutcome::Stuck(_)),
+            Err(_) => false,
+        };
+        let lacking = match is_done {
+            true => None,
+            false => self.lines_behind(shipping.as_ref()).await,
         };
         self.forget_as_copy(shipping.as_ref(), caps);
         let now_ms = self.clock.wall_ms();
         let mut reported = self.reported.lock();
         reported.visits = reported.visits.saturating_add(1);
-        let is_reached = visited.is_ok();
-        let (shipped, trouble, so) = match visited {
-            Ok(visited) => {
-                let of_leases = |trouble| format!("shared caps cannot be leased: {trouble}");
-                let trouble = visited.lease_trouble.map(of_leases);
-                (visited.shipped, trouble, "lines are shipped all the same")
-            }
-            Err(trouble) => {
-                let so = "the fleet gets no lines; requests go on";
-                (None, Some(trouble.to_string()), so)
-            }
-        };
-        let refused = shipping.as_mut().map_or(0, Shipping::take_refused);
-        reported.lines_refused = reported.lines_refused.saturating_add(refused);
-        if let Some(shipped) = shipped {
+        if let Some(shipping) = shipping {
+            let (shipped, refused) = (shipping.take_shipped(), shipping.take_refused());
+            reported.lines_shipped = reported.lines_shipped.saturating_add(shipped);
+            reported.lines_refused = reported.lines_refused.saturating_add(refused);
+        }
+        if let Ok(visited) = &visited
+            && let ShipOutcome::Shipped(shipped) = &visited.lines
+        {
             self.copied.up_to(shipped.mark_seq);
-            reported.lines_shipped = reported.lines_shipped.saturating_add(shipped.lines);
-            reported.lines_behind = shipped.journal_seq.saturating_sub(shipped.mark_seq);
+            reported.lines_behind = Some(shipped.journal_seq.saturating_sub(shipped.mark_seq));
             reported.caught_up_ms = Some(now_ms);
         }
-        if let Some(lacking) = lacking {
-            reported.lines_behind = lacking;
-        }
-        match is_reached {
+        reported.lines_behind = lacking.or(reported.lines_behind);
+        match is_done {
             true => reported.heard_ms = Some(now_ms),
             false => reported.failed_visits = reported.failed_visits.saturating_add(1),
         }
         // Its files may have changed.
-        if !is_reached || shipping.as_ref().is_some_and(Shipping::is_worn) {
+        if !is_done || shipping.as_ref().is_some_and(Shipping::is_worn) {
             *shipping = None;
         }
-        let is_heard = trouble.is_none();
-        if is_heard && reported.trouble.is_some() {
-            tracing::info!("the fleet is reached again");
-        }
-        if let Some(trouble) = trouble.as_ref().filter(|_| trouble != reported.trouble) {
-            let since = reported.heard_ms.and_then(calendar::rfc3339);
-            tracing::warn!(trouble, since, "{so}");
-        }
-        reported.trouble = trouble;
+        let is_heard = note(&mut reported, visited);
         self.metrics.fleet.show(&reported);
         is_heard
     }
@@ -343,7 +343,7 @@ impl Worker {
         }
         let (Errand::Ship | Errand::Leave, Some(shipping)) = (errand, shipping.as_mut()) else {
             return Ok(Visited {
-                shipped: None,
+                lines: ShipOutcome::NotAsked,
                 lease_trouble,
             });
         };
@@ -356,7 +356,7 @@ impl Worker {
             let mut hello = pin!(sleep(self.pacer.pause(HELLO_PAUSE)));
             loop {
                 tokio::select! {
-                    shipped = &mut visit => break shipped?,
+                    shipped = &mut visit => break shipped,
                     () = &mut hello => {
                         self.hear(&hearing, &fleet, obey).await?;
                         if errand == Errand::Ship {
@@ -373,6 +373,15 @@ impl Worker {
                 }
             }
         };
+        let shipped = match shipped {
+            Ok(shipped) => shipped,
+            Err(trouble) => {
+                return Ok(Visited {
+                    lines: ShipOutcome::Stuck(trouble),
+                    lease_trouble,
+                });
+            }
+        };
         // It may have taken another name meanwhile.
         self.is_holder(shipping.identity().ledger, caps)?;
         if let Some(carrier) = self.carrier(shipping)
@@ -385,7 +394,7 @@ impl Worker {
             lease_trouble = carrier.carry(&fleet, caps, round).await.err();
         }
         Ok(Visited {
-            shipped: Some(shipped),
+            lines: ShipOutcome::Shipped(shipped),
             lease_trouble,
         })
     }
@@ -500,6 +509,7 @@ impl Worker {
     ) -> Result<(), Trouble> {
         let standing = hearing.hello(fleet, self.clock.wall_ms()).await?;
         self.reported.lock().clock_ahead_ms = Some(standing.clock_ahead_ms);
+        *self.stated_seq.lock() = Some(standing.mark_seq);
         obey(&standing.orders);
         standing.admits()?;
         // It obeyed shared caps once. Where that fails, the next hello says so again.
@@ -515,8 +525,9 @@ impl Worker {
     /// Lines that the fleet is not known to have. `None`: this ledger is not in it, or cannot be read.
     async fn lines_behind(&self, shipping: Option<&Shipping>) -> Option<u64> {
         let acknowledged_seq = shipping?.acknowledged_seq();
+        let stated_seq = self.stated_seq.lock().unwrap_or(acknowledged_seq);
         let last_seq = journal_seq(&self.state_dir).await.ok()?;
-        Some(last_seq.saturating_sub(acknowledged_seq))
+        Some(last_seq.saturating_sub(stated_seq.min(acknowledged_seq)))
     }
 
     /// By the name that it has.
@@ -534,7 +545,50 @@ impl Worker {
     }
 }
 
+/// Logs each trouble once, and the end of all. Whether this visit had none. Trouble with the lines stays until a visit
+/// ships them: one that ships nothing comes to its end all the same.
+fn note(reported: &mut FleetFigures, visited: Result<Visited, Trouble>) -> bool {
+    const NO_LINES: &str = "the fleet gets no lines; requests go on";
+    let (lines, trouble, so) = match visited {
+        Ok(visited) => {
+            let of_leases = |trouble| format!("shared caps cannot be leased: {trouble}");
+            let trouble = visited.lease_trouble.map(of_leases);
+            (visited.lines, trouble, "lines are shipped all the same")
+        }
+        Err(trouble) => {
+            let trouble = Some(trouble.to_string());
+            (ShipOutcome::NotAsked, trouble, NO_LINES)
+        }
+    };
+    let is_heard = trouble.is_none() && !matches!(lines, ShipOutcome::Stuck(_));
+    let ship_trouble = match lines {
+        ShipOutcome::NotAsked => reported.ship_trouble.clone(),
+        ShipOutcome::Shipped(_) => None,
+        ShipOutcome::Stuck(trouble) => Some(trouble.to_string()),
+    };
+    let so = ship_trouble.as_ref().map_or(so, |_| NO_LINES);
+    for (now, before) in [
+        (&trouble, &reported.trouble),
+        (&ship_trouble, &reported.ship_trouble),
+    ] {
+        if let Some(trouble) = now.as_ref().filter(|_| now != before) {
+            let since = reported.heard_ms.and_then(calendar::rfc3339);
+            tracing::warn!(trouble, since, "{so}");
+        }
+    }
+    let had_trouble = reported.troubles().is_some();
+    reported.trouble = trouble;
+    reported.ship_trouble = ship_trouble;
+    if had_trouble && reported.troubles().is_none() {
+        tracing::info!("the fleet is reached again");
+    }
+    is_heard
+}
+
 /// A tenth more or less, so that many that started together do not come together.
 fn spread(pause: Duration) -> Duration {
     pause.mul_f64(SHORTEST + share() * 0.2)
 }
+
+#[cfg(test)]
+mod tests;

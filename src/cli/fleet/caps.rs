@@ -24,6 +24,9 @@ use crate::fleet::{CapNow, CapOrdered, LedgerShare, ShareOrdered};
 use crate::ledger::totals::MicroUsdSum;
 use crate::money::MicroUsd;
 
+/// The largest amount that the database takes for a limit or a share (`schema.sql`).
+const LARGEST: MicroUsd = MicroUsd::new(1_000_000_000_000_000);
+
 #[derive(Debug, clap::Args)]
 pub struct CapsArgs {
     #[command(subcommand)]
@@ -59,7 +62,7 @@ struct SetArgs {
     #[arg(long, value_name = "ZONE")]
     time_zone: Option<String>,
     /// The most that all machines together spend in a period, such as 25.00
-    #[arg(long, alias = "limit", value_name = "USD", value_parser = usd)]
+    #[arg(long, alias = "limit", value_name = "USD", value_parser = cap_usd)]
     limit_usd: MicroUsd,
     /// Print one JSON object
     #[arg(long)]
@@ -89,14 +92,14 @@ struct ShareArgs {
     #[arg(value_name = "NAME")]
     cap: String,
     /// The most that it may have of one period [default: all of the cap]
-    #[arg(long, alias = "largest", value_name = "USD", value_parser = usd)]
+    #[arg(long, alias = "largest", value_name = "USD", value_parser = cap_usd)]
     largest_usd: Option<MicroUsd>,
     /// How many periods it may lease ahead, 0 to 7
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=7))]
     ahead: u32,
     /// The most of each of them
-    #[arg(long, alias = "ahead-amount", value_name = "USD", value_parser = usd)]
+    #[arg(long, alias = "ahead-amount", value_name = "USD", value_parser = cap_usd)]
     ahead_usd: Option<MicroUsd>,
     /// Print one JSON object
     #[arg(long)]
@@ -182,6 +185,13 @@ const COLUMNS: [&str; 12] = [
 
 fn period(typed: &str) -> Result<Period, String> {
     word(Period::ALL, typed)
+}
+
+fn cap_usd(typed: &str) -> Result<MicroUsd, String> {
+    match usd(typed) {
+        Ok(amount) if amount > LARGEST => Err(format!("it takes {LARGEST} at most")),
+        parsed => parsed,
+    }
 }
 
 pub fn caps(args: &CapsArgs) -> Result<(), CliError> {
@@ -312,13 +322,13 @@ fn remove(args: &RemoveArgs) -> Result<(), CliError> {
         let operator = args.fleet.operator().await?;
         operator.remove_cap(cap).await.map_err(failed)
     })?;
-    let text = match outcome {
-        CapOrdered::Missing => format!("the fleet has no cap {cap:?}"),
-        _ => format!(
-            "{cap} is removed: a machine whose [fleet] shared_caps still names it gets no more of it, and spends what it \
-             has leased until then"
-        ),
-    };
+    if outcome == CapOrdered::Missing {
+        return Err(no_cap(cap));
+    }
+    let text = format!(
+        "{cap} is removed: a machine whose [fleet] shared_caps still names it gets no more of it, and spends what it has \
+         leased until then"
+    );
     say_ordered(args.json, cap, outcome.as_str(), &text)
 }
 
@@ -343,11 +353,7 @@ fn share(args: &ShareArgs) -> Result<(), CliError> {
                 args.ledger
             )));
         }
-        ShareOrdered::NoCap => {
-            return Err(failed(format_args!(
-                "the fleet has no cap {cap:?}; `bursar fleet caps` shows them"
-            )));
-        }
+        ShareOrdered::NoCap => return Err(no_cap(cap)),
     }
     let largest = match args.largest_usd {
         Some(largest) => format!("at most {largest} of a period"),
@@ -362,6 +368,12 @@ fn share(args: &ShareArgs) -> Result<(), CliError> {
     };
     let text = format!("{host} may lease of {cap} {largest}, and {ahead}");
     say_ordered(args.json, cap, outcome.as_str(), &text)
+}
+
+fn no_cap(cap: &str) -> CliError {
+    failed(format_args!(
+        "the fleet has no cap {cap:?}; `bursar fleet caps` shows them"
+    ))
 }
 
 fn say_ordered(json: bool, cap: &str, outcome: &str, text: &str) -> Result<(), CliError> {
@@ -421,3 +433,6 @@ impl<'a> ShareDocument<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Gid, Mode, Uid, fchmod, fchown};
 use rustix::process::geteuid;
 use serde::Serialize;
+use uuid::Uuid;
 
 use super::address::{SKEW_MS_MAX, connected, failed, read};
+use super::leased::end;
 use crate::cli::error::CliError;
 use crate::cli::key::typed;
 use crate::cli::locate::LedgerArgs;
@@ -78,6 +80,8 @@ struct JoinDocument {
 struct LeaveDocument {
     /// `null`: it was in none, or the system service has it.
     ledger: Option<String>,
+    /// `false`: the fleet was not told, or the system service has yet to tell it.
+    left: bool,
     lines_shipped: u64,
     config: Option<String>,
     /// A command for what is left to do.
@@ -230,7 +234,7 @@ async fn checked(
     }
     let now_ms = SystemClock::shared().wall_ms();
     let is_known = match known {
-        Some(known) => match fleet.hello(known, &place.fleet.label(), 0, now_ms).await {
+        Some(known) => match fleet.hello(known, &place.fleet.label(), None, now_ms).await {
             Ok(standing) if standing.is_revoked => return Err(failed(FleetError::Revoked)),
             Ok(_) => true,
             Err(FleetError::Unknown) => false,
@@ -386,15 +390,12 @@ pub fn leave(args: &LeaveArgs) -> Result<(), CliError> {
     // Known before the goodbye, so that the command can be given again.
     let config = without(&place)?;
     let identity = FleetIdentity::read(&directory).map_err(failed)?;
-    let mut shipped = 0;
+    // `None`: the fleet was not told.
+    let mut shipped = None;
     if identity.is_some() {
         match block_on(shipped_to_the_end(&place, args.unshipped)) {
-            Ok(lines) => shipped = lines,
-            Err(error) if args.unshipped => {
-                remark(format_args!(
-                    "bursar: {error}; what was not shipped stays here alone"
-                ));
-            }
+            Ok(lines) => shipped = Some(lines),
+            Err(error) if args.unshipped => remark_unshipped(&error),
             Err(error) => {
                 return Err(CliError::Failed(format!(
                     "{error}. Nothing was changed; --unshipped leaves without shipping the rest"
@@ -407,22 +408,40 @@ pub fn leave(args: &LeaveArgs) -> Result<(), CliError> {
     }
     // The name stays: under another one everything would be shipped a second time after a return.
     FleetOrders::remove(&directory)?;
-    let document = LeaveDocument {
-        ledger: identity.map(|identity| identity.ledger.to_string()),
-        lines_shipped: shipped,
-        config: config.map(|(path, _)| path.display().to_string()),
-        then: None,
-    };
+    let ledger = identity.map(|identity| identity.ledger);
     if args.json {
-        return say_document(&document);
+        return say_document(&LeaveDocument {
+            ledger: ledger.map(|ledger| ledger.to_string()),
+            left: shipped.is_some(),
+            lines_shipped: shipped.unwrap_or(0),
+            config: config.map(|(path, _)| path.display().to_string()),
+            then: None,
+        });
     }
-    match document.ledger {
-        Some(ledger) => say(format_args!(
+    match (ledger, shipped) {
+        (Some(ledger), Some(_)) => say(format_args!(
             "the ledger {ledger} has left its fleet; what it shipped stays counted there. Its file with the URL can be \
              removed; `bursar fleet join` brings it back under the same name",
         )),
-        None => say("this ledger was in no fleet; its configuration names none any more"),
+        (Some(ledger), None) => say(untold(ledger)),
+        (None, _) => say("this ledger was in no fleet; its configuration names none any more"),
     }
+}
+
+/// What is said where the database was away.
+fn untold(ledger: Uuid) -> String {
+    format!(
+        "the ledger {ledger} ships nothing more, but the fleet was not told that it has left, and takes it for a machine \
+         that is away. If it does not come back by `bursar fleet join`, an operator shuts it out: \
+         `bursar fleet revoke {}`. What it shipped stays counted there",
+        end(ledger)
+    )
+}
+
+fn remark_unshipped(why: &CliError) {
+    remark(format_args!(
+        "bursar: {why}; what was not shipped stays here alone"
+    ));
 }
 
 /// The system service's directory and credentials are its own: it ships the rest when it stops.
@@ -444,6 +463,7 @@ fn leave_by_restart(args: &LeaveArgs, place: &Whereabouts) -> Result<(), CliErro
     if args.json {
         return say_document(&LeaveDocument {
             ledger: None,
+            left: false,
             lines_shipped: 0,
             config: Some(path.display().to_string()),
             then: Some(THEN),
@@ -475,7 +495,8 @@ fn without(place: &Whereabouts) -> Result<Option<(PathBuf, String)>, CliError> {
     }
 }
 
-/// Ships what is left, then says goodbye; where it may, also without shipping.
+/// Ships what is left, then says goodbye; where it may, also without shipping. Answers how many lines were shipped. An
+/// error: the fleet was not told.
 async fn shipped_to_the_end(place: &Whereabouts, may_be_less: bool) -> Result<u64, CliError> {
     let table = &place.fleet;
     let path = table.url_file.as_ref().ok_or_else(|| {
@@ -491,8 +512,18 @@ async fn shipped_to_the_end(place: &Whereabouts, may_be_less: bool) -> Result<u6
     if visited.is_err() && !may_be_less {
         return visited.map(|shipped| shipped.lines);
     }
-    fleet.leave(shipping.identity()).await.map_err(failed)?;
-    visited.map(|shipped| shipped.lines)
+    match fleet.leave(shipping.identity()).await {
+        // The fleet has shut it out, or never had it: nobody waits for it.
+        Ok(()) | Err(FleetError::Revoked | FleetError::Unknown) => {}
+        Err(error) => return Err(failed(error)),
+    }
+    match visited {
+        Ok(shipped) => Ok(shipped.lines),
+        Err(error) => {
+            remark_unshipped(&error);
+            Ok(0)
+        }
+    }
 }
 
 /// A file of its own, of the owner that another one has.

@@ -1,6 +1,6 @@
 //! What is leased of shared caps, and the pause after a restored database, as commands show them.
 //!
-//! Promise: what a machine that is not heard has spent of its lease is not known, and is not shown as left.
+//! Promise: what a machine that is not heard, or was revoked, has spent of its lease is not known, and is not shown as left.
 
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -111,9 +111,10 @@ pub fn leases_table(leases: &[LeaseNow], zone: &TimeZone, look: &Look) -> String
     table.laid_out(look)
 }
 
-/// What may still be spent of a lease; of one whose machine is not heard that is not known.
+/// What may still be spent of a lease. It is not known of a machine that is not heard, nor of one that was revoked, whose
+/// lines are not taken though it says hello.
 fn open(of: &LeaseNow, now_ms: u64) -> Option<MicroUsdSum> {
-    let is_known = is_heard(of, now_ms) || of.open.is_zero();
+    let is_known = (!of.is_revoked && is_heard(of, now_ms)) || of.open.is_zero();
     is_known.then_some(of.open)
 }
 
@@ -154,3 +155,6 @@ impl<'a> LeaseDocument<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

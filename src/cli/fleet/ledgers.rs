@@ -14,7 +14,7 @@ use crate::cli::look::{Ink, Look};
 use crate::cli::output::{remark, say, say_document};
 use crate::cli::runtime::block_on;
 use crate::cli::table::TextTable;
-use crate::fleet::{CapNow, FleetLedger, LeaseNow, Pause};
+use crate::fleet::{CapNow, FleetError, FleetLedger, LeaseNow, Pause};
 use crate::screen::shown;
 
 /// Bytes of a code. Hexadecimal digits of it are twice as many.
@@ -69,8 +69,8 @@ struct InviteDocument<'a> {
 struct RevokeDocument {
     ledger: String,
     revoked: bool,
-    /// What came of it by copies, and is still in.
-    copies: Vec<String>,
+    /// What came of it by copies, and is still in. `null`: not known.
+    copies: Option<Vec<String>>,
 }
 
 /// `bursar fleet status --json`.
@@ -112,7 +112,7 @@ struct FleetSeen {
 }
 
 #[derive(Serialize)]
-struct FreezeDocument {
+pub struct FreezeDocument {
     /// `null`: all apps.
     app: Option<String>,
     since: Option<String>,
@@ -170,25 +170,37 @@ pub fn revoke(args: &RevokeArgs) -> Result<(), CliError> {
         if !operator.revoke(ledger, args.copies).await.map_err(failed)? {
             return Err(unknown(&args.ledger));
         }
-        let copies = operator.ledgers().await.unwrap_or_default();
-        Ok((ledger, copies_in(&copies, ledger)))
+        let ledgers = operator.ledgers().await;
+        Ok((ledger, ledgers.map(|all| copies_in(&all, ledger))))
     })?;
     if args.json {
         return say_document(&RevokeDocument {
             ledger: ledger.to_string(),
             revoked: true,
-            copies,
+            copies: copies.ok(),
         });
     }
     say(format_args!(
         "the ledger {ledger} is shut out: nothing more is taken of it, and what it shipped stays counted. Its machine \
          still has the organization's key and a login of the database: replace both if it was stolen",
     ))?;
-    match &*copies {
-        [] => Ok(()),
-        copies => say(format_args!(
+    match said_of_copies(ledger, &copies) {
+        Some(said) => say(said),
+        None => Ok(()),
+    }
+}
+
+/// Nothing where none of them is still in.
+fn said_of_copies(ledger: Uuid, copies: &Result<Vec<String>, FleetError>) -> Option<String> {
+    match copies.as_deref() {
+        Ok([]) => None,
+        Ok(copies) => Some(format!(
             "copies of it are still in the fleet; `bursar fleet revoke {ledger} --copies` shuts all of them out: {}",
             copies.join(", ")
+        )),
+        Err(error) => Some(format!(
+            "whether copies of it are still in the fleet is not known, because the list of ledgers cannot be read: {error}. \
+             `bursar fleet status` shows them; `bursar fleet revoke {ledger} --copies` shuts all of them out"
         )),
     }
 }
@@ -329,9 +341,12 @@ pub fn listed(counts: &[(u64, &str, &str)]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Lines of all ledgers that are not there yet, as far as they said.
-pub fn lines_behind(ledgers: &[FleetLedger]) -> u64 {
-    let behind = ledgers.iter().map(|one| one.lines_behind);
+/// Lines that are not there yet, as far as ledgers said that were heard since a period began. A ledger counts lines that it
+/// has written when it is heard: none of those that one heard last before the period counted is of an entry that began in
+/// it. So it is with losses.
+pub fn lines_behind(ledgers: &[FleetLedger], since_ms: u64) -> u64 {
+    let heard = ledgers.iter().filter(|one| one.heard_ms >= since_ms);
+    let behind = heard.map(|one| one.lines_behind);
     behind.fold(0, u64::saturating_add)
 }
 
@@ -363,14 +378,21 @@ impl<'a> FleetDocument<'a> {
             ledgers: ledgers
                 .map(|of| LedgerDocument::of(of, fleet.leases_of(of.ledger)))
                 .collect(),
-            frozen: frozen
-                .map(|(app, since_ms, by)| FreezeDocument {
-                    app: app.clone(),
-                    since: calendar::rfc3339(*since_ms),
-                    by: by.clone(),
-                })
-                .collect(),
+            frozen: frozen.map(FreezeDocument::of).collect(),
             pause: fleet.pause.as_ref().map(PauseDocument::of),
+        }
+    }
+}
+
+// === impl FreezeDocument ===
+
+impl FreezeDocument {
+    /// App (`None`: all), since when, and by whose order.
+    pub fn of((app, since_ms, by): &(Option<String>, u64, String)) -> Self {
+        Self {
+            app: app.clone(),
+            since: calendar::rfc3339(*since_ms),
+            by: by.clone(),
         }
     }
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::address::{FleetArgs, failed};
+use super::ledgers::FreezeDocument;
 use crate::cli::error::CliError;
-use crate::cli::freeze::{name, scope};
+use crate::cli::freeze::{behind, name, scope};
 use crate::cli::output::{remark, say, say_document};
 use crate::cli::runtime::block_on;
 
@@ -36,6 +37,9 @@ struct OrderDocument<'a> {
     app: Option<&'a str>,
     /// It was otherwise before.
     changed: bool,
+    /// After a thaw: what is still frozen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frozen: Option<Vec<FreezeDocument>>,
 }
 
 pub fn freeze(args: &OrderArgs) -> Result<(), CliError> {
@@ -53,15 +57,7 @@ pub fn freeze(args: &OrderArgs) -> Result<(), CliError> {
         }
         Ok(changed)
     })?;
-    let whose = whose(app);
-    let text = match changed {
-        true => format!(
-            "{whose} frozen on every machine: each obeys within half a minute of reaching the database, and spends \
-             nothing more until `bursar fleet thaw`"
-        ),
-        false => format!("{whose} frozen already on every machine"),
-    };
-    args.say("freeze", changed, &text)
+    args.say("freeze", changed, None, &frozen(app, changed))
 }
 
 pub fn thaw(args: &OrderArgs) -> Result<(), CliError> {
@@ -76,15 +72,29 @@ pub fn thaw(args: &OrderArgs) -> Result<(), CliError> {
         true => format!("{whose} thawed in the fleet; what a machine has frozen by itself stays"),
         false => format!("{whose} not frozen in the fleet"),
     };
-    let left: Vec<&str> = left
+    let names: Vec<&str> = left
         .iter()
         .map(|(app, ..)| app.as_deref().unwrap_or("all apps"))
         .collect();
-    let still = match &*left {
+    let still = match &*names {
         [] => String::new(),
-        left => format!("; still frozen: {}", left.join(", ")),
+        names => format!("; still frozen: {}", names.join(", ")),
     };
-    args.say("thaw", changed, &format!("{done}{still}"))
+    let left = left.iter().map(FreezeDocument::of).collect();
+    args.say("thaw", changed, Some(left), &format!("{done}{still}"))
+}
+
+/// What a freeze came to.
+fn frozen(app: Option<&str>, changed: bool) -> String {
+    let whose = whose(app);
+    match changed {
+        true => format!(
+            "{whose} frozen on every machine: each obeys within half a minute of reaching the database, and spends \
+             nothing more until `bursar fleet thaw{}`",
+            behind(app)
+        ),
+        false => format!("{whose} frozen already on every machine"),
+    }
 }
 
 fn whose(app: Option<&str>) -> String {
@@ -97,14 +107,24 @@ fn whose(app: Option<&str>) -> String {
 // === impl OrderArgs ===
 
 impl OrderArgs {
-    fn say(&self, order: &str, changed: bool, text: &str) -> Result<(), CliError> {
+    fn say(
+        &self,
+        order: &str,
+        changed: bool,
+        frozen: Option<Vec<FreezeDocument>>,
+        text: &str,
+    ) -> Result<(), CliError> {
         match self.json {
             true => say_document(&OrderDocument {
                 order,
                 app: scope(self.app.as_deref()),
                 changed,
+                frozen,
             }),
             false => say(text),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::address::{FleetArgs, failed};
 use super::ledgers::{lines_behind, listed};
 use crate::calendar;
-use crate::cli::arguments::{Form, word};
+use crate::cli::arguments::{Form, since_of, word};
 use crate::cli::csv;
 use crate::cli::error::CliError;
 use crate::cli::look::Look;
@@ -21,6 +21,7 @@ use crate::cli::runtime::block_on;
 use crate::cli::table::TextTable;
 use crate::clock::SystemClock;
 use crate::fleet::{FleetBy, FleetSpend};
+use crate::ledger::query::GroupBy;
 use crate::ledger::totals::MicroUsdSum;
 
 /// What is asked for, as it was typed.
@@ -36,8 +37,10 @@ pub struct Asked<'a> {
 
 /// By what the sum may differ from what the service billed.
 struct Apart {
-    /// They are not in the database yet, as far as their machines said.
+    /// They are not in the database yet, as far as machines said that were heard since the period began.
     lines_behind: u64,
+    /// Requests of the period without an end there. `None`: not known, for the same reason as `counted_twice`.
+    under_way: Option<u64>,
     /// Ranges of lines that were found to be lost since the period began.
     losses: u64,
     /// Of keys with an amount on two machines, which the service billed once. `None`: not known. The database looks through
@@ -45,7 +48,7 @@ struct Apart {
     counted_twice: Option<MicroUsdSum>,
 }
 
-const TWICE_MAX: Duration = Duration::from_secs(5);
+pub const TWICE_MAX: Duration = Duration::from_secs(5);
 
 const FIGURES: [&str; 4] = ["requests", "billed_micro_usd", "in_doubt", "unreported"];
 
@@ -62,8 +65,9 @@ pub fn spend(asked: &Asked<'_>) -> Result<(), CliError> {
         CliError::usage("this machine's time zone has no name; give one with --tz")
     })?;
     let now_ms = SystemClock::shared().wall_ms();
-    let since = asked.since.unwrap_or("today");
-    let range = calendar::range(Some(since), asked.until, now_ms, &zone)?;
+    let since = asked.since.map(str::to_owned);
+    let since = since.unwrap_or_else(|| since_of_fleet(&by, now_ms, &zone));
+    let range = calendar::range(Some(&since), asked.until, now_ms, &zone)?;
     let until_ms = asked.until.map(|_| range.until_ms);
     let (rows, apart) = block_on(async {
         let reader = asked.fleet.operator().await?;
@@ -71,16 +75,21 @@ pub fn spend(asked: &Asked<'_>) -> Result<(), CliError> {
         let rows = rows.map_err(failed)?;
         let ledgers = reader.ledgers().await.map_err(failed)?;
         let losses = reader.losses(range.since_ms).await.map_err(failed)?;
-        let twice = reader.counted_twice(range.since_ms, until_ms.unwrap_or(u64::MAX));
+        let (since_ms, end_ms) = (range.since_ms, until_ms.unwrap_or(u64::MAX));
+        let (under_way, counted_twice) = match asked.form {
+            Form::Csv => (None, None),
+            Form::Json | Form::Text(_) => {
+                let under_way = timeout(TWICE_MAX, reader.under_way(since_ms, end_ms));
+                let under_way = under_way.await.ok().and_then(Result::ok);
+                let twice = timeout(TWICE_MAX, reader.counted_twice(since_ms, end_ms));
+                (under_way, twice.await.ok().and_then(Result::ok))
+            }
+        };
         let apart = Apart {
-            lines_behind: lines_behind(&ledgers),
+            lines_behind: lines_behind(&ledgers, since_ms),
+            under_way,
             losses,
-            counted_twice: match asked.form {
-                Form::Csv => None,
-                Form::Json | Form::Text(_) => {
-                    timeout(TWICE_MAX, twice).await.ok().and_then(Result::ok)
-                }
-            },
+            counted_twice,
         };
         Ok::<_, CliError>((rows, apart))
     })?;
@@ -95,6 +104,7 @@ pub fn spend(asked: &Asked<'_>) -> Result<(), CliError> {
             document.insert("rows".to_owned(), documents(&rows, &by)?.into());
             document.insert("total".to_owned(), document_of(&total, &[])?);
             document.insert("lines_behind".to_owned(), apart.lines_behind.into());
+            document.insert("under_way".to_owned(), apart.under_way.into());
             document.insert("losses".to_owned(), apart.losses.into());
             let twice = serde_json::to_value(apart.counted_twice)?;
             document.insert("counted_twice_micro_usd".to_owned(), twice);
@@ -117,6 +127,12 @@ pub fn spend(asked: &Asked<'_>) -> Result<(), CliError> {
 
 fn by(typed: &str) -> Result<FleetBy, CliError> {
     word(FleetBy::ALL, typed).map_err(|why| CliError::usage(format_args!("--by: of a fleet {why}")))
+}
+
+/// Since when, where nothing is said: as of one ledger, which is not grouped by host.
+fn since_of_fleet(by: &[FleetBy], now_ms: u64, zone: &TimeZone) -> String {
+    let by: Vec<GroupBy> = words(by).filter_map(GroupBy::from_word).collect();
+    since_of(&by, now_ms, zone)
 }
 
 fn words(by: &[FleetBy]) -> impl Iterator<Item = &'static str> {
@@ -206,6 +222,11 @@ impl Apart {
                 self.lines_behind,
                 "line is not there yet",
                 "lines are not there yet",
+            ),
+            (
+                self.under_way.unwrap_or(0),
+                "request has no end there",
+                "requests have no end there",
             ),
             (self.losses, "range is lost", "ranges are lost"),
         ]);

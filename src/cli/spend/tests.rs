@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use jiff::tz::TimeZone;
+
 use super::*;
 use crate::cli::look::Look;
 use crate::ledger::MicroUsdSum;

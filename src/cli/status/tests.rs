@@ -5,6 +5,8 @@ use clap::Parser;
 use super::*;
 use crate::admin::documents::{KeyStatus, LedgerStatus, sample};
 use crate::caps::FrozenView;
+use crate::ledger::totals::MicroUsdSum;
+use crate::money::MicroUsd;
 
 /// What is wrong with a daemon.
 type Trouble = fn(&mut StatusDocument);
@@ -150,6 +152,68 @@ fn everything_that_holds_requests_back_is_named_in_one_place() {
         "{text}"
     );
     assert!(text.contains("(4 at once, no limit a minute)"), "{text}");
+}
+
+fn shared_cap(state: &str, open: u128) -> SharedCapView {
+    SharedCapView {
+        cap: "team".to_owned(),
+        period: None,
+        time_zone: None,
+        limit: None,
+        charged: None,
+        since_ms: None,
+        resets_at_ms: None,
+        state: state.to_owned(),
+        leased: MicroUsd::new(9),
+        spent: MicroUsdSum::default(),
+        held: MicroUsdSum::default(),
+        reserved: MicroUsdSum::default(),
+        under_way: 0,
+        open: MicroUsdSum::from_micro_usd(open),
+        ends_in_ms: None,
+        ahead: MicroUsdSum::default(),
+        dearest: None,
+        refusals: 0,
+        reached: 0,
+    }
+}
+
+/// Of a cap that answers, more is leased by the next request.
+#[test]
+fn a_shared_cap_of_which_nothing_is_left_here_holds_requests_back() {
+    for (state, open, says) in [
+        ("leased", 0, None),
+        ("empty", 0, Some("has none")),
+        ("unreachable", 0, Some("away")),
+        ("unreachable", 5, None),
+    ] {
+        let mut screen = screen(Some(daemon()));
+        screen.caps.shared = vec![shared_cap(state, open)];
+        let text = screen.text(None, &TimeZone::UTC, &Look::unlimited());
+        let wanted = match says {
+            Some(says) => format!("nothing is left here of the shared cap team ({says})"),
+            None => "nothing that bursar knows of".to_owned(),
+        };
+        let line = text.lines().find(|line| line.starts_with("held back "));
+        assert!(line.is_some_and(|line| line.ends_with(&wanted)), "{text}");
+    }
+}
+
+/// As after a hello, before the first visit that ships has come to an end.
+#[test]
+fn the_fleet_is_not_said_to_have_everything_where_that_is_not_known() {
+    for (lines_behind, wanted) in [
+        (None, "heard at 2026-01-31 12:05:00"),
+        (Some(0), "has everything, heard at 2026-01-31 12:05:00"),
+        (Some(2), "2 lines behind, heard at 2026-01-31 12:05:00"),
+    ] {
+        let fleet = FleetStatus {
+            heard: Some("2026-01-31T12:05:00.000Z".to_owned()),
+            lines_behind,
+            ..FleetStatus::default()
+        };
+        assert_eq!(fleet_line(&fleet, &TimeZone::UTC), wanted);
+    }
 }
 
 #[test]

@@ -8,7 +8,6 @@ use std::path::Path;
 use crate::ledger::error::LedgerError;
 use crate::ledger::journal::high_water::HighWater;
 use crate::ledger::journal::reader::{JournalReader, steadily};
-use crate::ledger::journal::segments::Segment;
 use crate::ledger::record::{Glance, Line};
 
 /// Bytes of lines in an answer, beyond which no further one is begun.
@@ -141,7 +140,7 @@ fn read_on(
     lines_max: usize,
     takes_gaps: bool,
 ) -> Result<Option<Vec<Shelved>>, LedgerError> {
-    let compacted = reader.segments.first().and_then(Segment::stands_for);
+    let before_sums = Base::of(reader).map_or(0, |base| base.first_seq.saturating_sub(1));
     let mut forward = reader.forward(reader.place_after(after)?);
     let (mut found, mut bytes) = (Vec::new(), 0);
     let mut next = after.saturating_add(1);
@@ -155,20 +154,24 @@ fn read_on(
         if seq < next || seq > end {
             continue;
         }
+        // The sums stand for the numbers before their own first one. What is missing behind that is lost.
+        let compacted_seq = before_sums.min(seq - 1);
+        if next == 1 && compacted_seq > 0 {
+            found.push(Shelved::Gap {
+                first_seq: next,
+                last_seq: compacted_seq,
+                why: GapWhy::Compacted,
+            });
+            next = compacted_seq + 1;
+        }
         if seq > next {
-            let is_compacted = after == 0
-                && found.is_empty()
-                && compacted.is_some_and(|stands_for| seq <= stands_for.seq.saturating_add(1));
-            if !is_compacted && !takes_gaps {
+            if !takes_gaps {
                 return Ok(None);
             }
             found.push(Shelved::Gap {
                 first_seq: next,
                 last_seq: seq - 1,
-                why: match is_compacted {
-                    true => GapWhy::Compacted,
-                    false => GapWhy::Lost,
-                },
+                why: GapWhy::Lost,
             });
         }
         bytes += line.len();

@@ -16,21 +16,35 @@ pub struct FleetFigures {
     pub lines_shipped: u64,
     /// Lines of batches that were not taken for what is in them, each time that they were sent.
     pub lines_refused: u64,
-    /// Lines of the journal that were not there; where the last visit failed, that are not known to be there.
-    pub lines_behind: u64,
+    /// Lines of the journal that were not there; where the last visit failed, that are not known to be there. `None`: no
+    /// visit since the start has shown it.
+    pub lines_behind: Option<u64>,
     /// When it was heard last, Unix milliseconds. `None`: not since the start.
     pub heard_ms: Option<u64>,
     /// When it last lacked nothing.
     pub caught_up_ms: Option<u64>,
     /// This machine's clock less the database's, when it was heard last. `None`: not since the start.
     pub clock_ahead_ms: Option<i64>,
-    /// Why the last visit failed; `None`: it did not.
+    /// Why the last visit failed on its way, or leased nothing; `None`: it did not.
     pub trouble: Option<String>,
+    /// Why the last visit that was to ship lines did not; `None`: it did.
+    pub ship_trouble: Option<String>,
 }
 
 /// `None`: this ledger is in no fleet.
 #[derive(Debug, Default)]
 pub struct FleetMetrics(Mutex<Option<FleetFigures>>);
+
+// === impl FleetFigures ===
+
+impl FleetFigures {
+    /// Both, where there are both.
+    pub fn troubles(&self) -> Option<String> {
+        let troubles = [&self.trouble, &self.ship_trouble].into_iter().flatten();
+        let troubles: Vec<&str> = troubles.map(String::as_str).collect();
+        (!troubles.is_empty()).then(|| troubles.join("; "))
+    }
+}
 
 // === impl FleetMetrics ===
 
@@ -82,8 +96,8 @@ impl FleetMetrics {
             (
                 MetricType::Gauge,
                 "bursar_fleet_lines_behind",
-                "Lines of the journal that the fleet's database did not have at the end of the last visit; while it is away, that it is not known to have.",
-                figures.map(|figures| figures.lines_behind),
+                "Lines of the journal that the fleet's database did not have at the end of the last visit; while it is away, that it is not known to have. Absent until a visit since the start has shown it.",
+                figures.and_then(|figures| figures.lines_behind),
             ),
         ];
         for (kind, name, help, value) in of {

@@ -353,6 +353,21 @@ fn a_limit_that_is_not_set_is_absent_and_never_0() {
     assert_eq!(shown(&metrics), [None, Some("0".to_owned())]);
 }
 
+#[test]
+fn what_the_fleet_lacks_is_absent_until_a_visit_has_shown_it() {
+    let metrics = Metrics::new().unwrap();
+    for (lines_behind, wanted) in [(None, None), (Some(3), Some("3"))] {
+        metrics.fleet.show(&FleetFigures {
+            lines_behind,
+            ..FleetFigures::default()
+        });
+        let text = metrics.render(&Totals::default(), &healthy()).unwrap();
+        let mut lines = text.lines();
+        let shown = lines.find_map(|line| line.strip_prefix("bursar_fleet_lines_behind "));
+        assert_eq!(shown, wanted, "{text}");
+    }
+}
+
 /// Savings are compared over the same answers, whatever else was billed.
 #[test]
 fn what_is_compared_is_summed_over_the_answers_with_both_prices() {

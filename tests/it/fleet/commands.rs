@@ -171,6 +171,7 @@ async fn a_freeze_of_the_fleet_stops_every_machine_and_holds_while_the_database_
     postgres.begin();
     let order = operator.document(&["fleet", "thaw"]).await;
     assert_eq!(order["changed"], true, "{order}");
+    assert_eq!(order["frozen"], Value::Array(Vec::new()), "{order}");
     is_frozen(&one, false).await;
     one.buy("after").await;
     within(Duration::from_secs(60), "the fleet's thaw", || async {

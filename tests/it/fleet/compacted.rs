@@ -26,7 +26,7 @@ fn options(state_dir: &Path, clock: &ManualClock) -> LedgerOptions {
 }
 
 /// A ledger of so many quarters of an hour that ended so long ago, each with one request of 3.
-async fn bought(state_dir: &Path, quarters: u32, ended: Duration) {
+pub(super) async fn bought(state_dir: &Path, quarters: u32, ended: Duration) {
     let ago_ms = (ended + QUARTER * quarters).as_millis();
     let clock = ManualClock::at(now_ms() - u64::try_from(ago_ms).expect("some days"));
     let ledger = Ledger::open(options(state_dir, &clock)).expect("a ledger");
@@ -106,6 +106,48 @@ async fn a_ledger_that_was_compacted_before_it_joined_ships_all_its_sums_also_af
     }
 }
 
+/// Of sums that are gone nothing is in the fleet, unlike of the lines that they stand for.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn sums_that_were_gone_before_the_ledger_joined_are_a_loss() {
+    for is_all in [false, true] {
+        let postgres = fleet();
+        let (_directory, state_dir) = with_sums(60).await;
+        let path = state_dir.join("journal/00000000.jsonl");
+        let text = std::fs::read_to_string(&path).expect("sums");
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let gone = if is_all { lines.len() - 1 } else { 2 };
+        let kept = [lines[..1].concat(), lines[1 + gone..].concat()];
+        std::fs::write(&path, kept.concat()).expect("it is written");
+        let header: serde_json::Value = serde_json::from_str(lines[0]).expect("a header");
+        let first_seq = header["first_seq"].as_u64().expect("a number");
+        let gone = u64::try_from(gone).expect("a count");
+
+        let database = connect(&postgres).await;
+        let mut shipping = joined(&database, &state_dir, 1).await;
+        let shipped = ship(&database, &mut shipping).await;
+        assert_eq!(shipped.mark_seq, shipped.journal_seq);
+        let ranges =
+            "SELECT seq, last_seq, why FROM bursar_fleet.lines WHERE kind = 'lost' ORDER BY seq";
+        let (before, last) = (first_seq - 1, first_seq + gone - 1);
+        assert_eq!(
+            postgres.sql(DATABASE, ranges),
+            format!("1|{before}|compacted\n{first_seq}|{last}|lost")
+        );
+        let losses =
+            "SELECT losses, (SELECT count(*) FROM bursar_fleet.losses) FROM bursar_fleet.fleet";
+        assert_eq!(postgres.sql(DATABASE, losses), "1|1");
+        // Each quarter of an hour has a sum of its own.
+        let left = 81 - gone;
+        let requests = i64::try_from(left).expect("a count");
+        assert_eq!(summed(&postgres), (requests, 3 * left));
+        std::fs::remove_file(state_dir.join("fleet-marks")).expect("it was there");
+        let mut again = joined(&database, &state_dir, 1).await;
+        let shipped = ship(&database, &mut again).await;
+        assert_eq!((shipped.lines, shipped.forked), (0, false));
+    }
+}
+
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]
 async fn sums_are_not_shipped_behind_lines_that_they_stand_for() {
@@ -135,6 +177,7 @@ async fn sums_are_not_shipped_behind_lines_that_they_stand_for() {
         matches!(trouble, Trouble::NeedsCompacted(1000)),
         "{trouble}"
     );
+    assert_eq!(again.take_stated(), Some(1000));
     assert_eq!(summed(&postgres), before);
 }
 

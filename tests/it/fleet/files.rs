@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
 
+use bursar::fleet::Shipping;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -158,6 +159,37 @@ async fn a_url_that_every_user_may_read_is_used_by_no_start_no_visit_and_no_comm
         assert!(said.contains(&remedy), "{said}");
         assert!(!said.contains("a-password-of-the-fleet"), "{said}");
     }
+}
+
+/// The machine's part is done, and the operator's is named.
+#[tokio::test]
+async fn a_leave_without_the_database_says_that_the_fleet_was_not_told() {
+    let upstream = Origin::start([]).await.url();
+    let machine = Machine::new();
+    machine.daemon(&upstream).await.terminate().await;
+    let shipping = Shipping::create(machine.path("state"), "host-1".to_owned(), false);
+    let ledger = shipping.expect("a name").identity().ledger.to_string();
+
+    let kept = machine.gives(&["fleet", "leave"], "config.toml").await;
+    let why = text(&kept.stderr);
+    assert_eq!(kept.status.code(), Some(1), "{why}");
+    assert!(why.contains("Nothing was changed"), "{why}");
+    let leave = ["fleet", "leave", "--unshipped"];
+    let said = machine.said(&leave, "config.toml").await;
+    let revoke = format!("`bursar fleet revoke {}`", &ledger[24..]);
+    for wanted in ["the fleet was not told", &revoke] {
+        assert!(said.contains(wanted), "{wanted}: {said}");
+    }
+    let config = std::fs::read_to_string(machine.path("config.toml")).expect("a file");
+    assert!(!config.contains("url_file"), "{config}");
+    let document = [&leave[..], &["--json"]].concat();
+    let document = machine.said(&document, "config.toml").await;
+    let document: Value = serde_json::from_str(&document).expect("a document");
+    assert_eq!(
+        (&document["ledger"], &document["left"]),
+        (&ledger.into(), &false.into()),
+        "{document}"
+    );
 }
 
 /// Why the fleet is not reached.

@@ -168,6 +168,7 @@ async fn a_reader_sees_the_views_and_changes_nothing() {
         "changes",
         "anomalies",
         "losses",
+        "under_way",
         "orders",
         "caps_now",
         "leases_now",

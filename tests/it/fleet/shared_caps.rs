@@ -63,6 +63,16 @@ async fn a_cap_is_set_changed_shared_and_removed() {
     assert_eq!(wrong.code, Some(1));
     assert!(wrong.err.contains("Mars/Olympus"), "{}", wrong.err);
 
+    // What the database refuses of an order is said in its own words.
+    postgres.sql(
+        DATABASE,
+        "ALTER TABLE bursar_fleet.caps ADD CONSTRAINT below_40 CHECK (limit_micro_usd < 40000000)",
+    );
+    let wrong = operator.gives(&set("50")).await;
+    assert_eq!(wrong.code, Some(1));
+    let said = "the fleet's database refused: new row";
+    assert!(wrong.err.contains(said), "{}", wrong.err);
+
     let holder = Holder::new(&postgres, 1).await;
     granted(holder.wants(4_000_000).await);
     let ledger = holder.identity.ledger.to_string();
@@ -141,7 +151,9 @@ async fn a_cap_is_set_changed_shared_and_removed() {
     assert_eq!(lease["granted_micro_usd"], 4_000_000, "{status}");
     let removed = ["fleet", "caps", "remove", "team"];
     assert_eq!(operator.document(&removed).await["outcome"], "removed");
-    assert_eq!(operator.document(&removed).await["outcome"], "none");
+    let again = operator.gives(&removed).await;
+    assert_eq!(again.code, Some(1), "{}", again.out);
+    assert!(again.err.contains("no cap \"team\""), "{}", again.err);
     let left = reader.document(&["fleet", "caps"]).await;
     assert_eq!((&left["caps"], &left["shares"]), (&json!([]), &json!([])));
     assert_eq!(left["leases"][0]["cap"], "team", "it may still be spent");

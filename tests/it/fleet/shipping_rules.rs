@@ -115,6 +115,17 @@ fn answer(postgres: &Postgres, statement: &str) -> String {
     }
 }
 
+/// A fleet with the ledger.
+fn enrolled() -> Postgres {
+    let postgres = fleet();
+    let enrol = format!(
+        "SELECT bursar_fleet.enrol('{}1', '{LEDGER}', {SECRET}, 'host-1', '0.1')",
+        super::CODE
+    );
+    postgres.sql(DATABASE, &enrol);
+    postgres
+}
+
 fn rules() -> Vec<Rule> {
     let one = || line(1, "70");
     let two = || line(2, "5");
@@ -238,12 +249,7 @@ fn rules() -> Vec<Rule> {
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]
 async fn ship_takes_a_line_once_and_nothing_of_a_batch_that_breaks_a_rule() {
-    let postgres = fleet();
-    let enrol = format!(
-        "SELECT bursar_fleet.enrol('{}1', '{LEDGER}', {SECRET}, 'host-1', '0.1')",
-        super::CODE
-    );
-    postgres.sql(DATABASE, &enrol);
+    let postgres = enrolled();
     let counted = "SELECT (SELECT count(*) FROM bursar_fleet.lines), count(*), sum(billed_micro_usd) FROM bursar_fleet.changes";
     for rule in rules() {
         let what = rule.what;
@@ -284,4 +290,23 @@ async fn evidence_of_more_than_the_lease_is_for_shows_by_how_much() {
         let sums = postgres.sql(DATABASE, counted);
         assert_eq!(sums, format!("3|1|{billed}|{billed}"));
     }
+}
+
+/// As `bursar fleet join` asks, which has not read the journal.
+#[test]
+#[ignore = "needs PostgreSQL: make test-all"]
+fn a_hello_that_states_no_line_leaves_what_the_ledger_said_before() {
+    let postgres = enrolled();
+    let hello = |journal_seq: &str| {
+        let call = format!("'{LEDGER}', {SECRET}, 'host-1', '0.1', {journal_seq}, 0");
+        let call = format!("SELECT mark_seq FROM bursar_fleet.hello({call})");
+        assert_eq!(answer(&postgres, &call), "0");
+        let said = "SELECT journal_seq, caught_up IS NULL, gone IS NULL FROM bursar_fleet.ledgers";
+        postgres.sql(DATABASE, said)
+    };
+    assert_eq!(hello("7"), "7|t|t");
+    let leave = format!("SELECT bursar_fleet.leave('{LEDGER}', {SECRET})");
+    assert_eq!(answer(&postgres, &leave), "");
+    assert_eq!(hello("NULL"), "7|t|f");
+    assert_eq!(hello("0"), "0|f|t");
 }

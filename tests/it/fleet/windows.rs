@@ -113,6 +113,14 @@ async fn a_cap_that_is_changed_or_removed_still_counts_what_was_leased() {
             "{order}"
         );
     }
+    // An abbreviation is one offset all year there, and a zone with summer time here.
+    for zone in ["CET", "EST"] {
+        let set = format!("SELECT bursar_fleet.order_cap('team', 'day', '{zone}', 1)");
+        let refused = postgres.try_sql("operator", DATABASE, &set);
+        let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(why.contains("such as Europe/Paris"), "{zone}: {why}");
+    }
+    assert_eq!(order("'team', 'day', 'GMT', 600"), "changed");
 }
 
 #[tokio::test]

@@ -58,3 +58,15 @@ fn a_clock_that_is_more_than_five_seconds_off_is_said_with_its_side() {
         assert_eq!(skewed(ahead_ms), None, "{ahead_ms} ms");
     }
 }
+
+#[test]
+fn a_ledger_that_left_without_its_database_is_named_as_an_operator_revokes_it() {
+    let ledger = Uuid::from_u128(0x12_3456_789a_bcde);
+    let said = untold(ledger);
+    for wanted in [
+        "the fleet was not told",
+        "`bursar fleet revoke 3456789abcde`",
+    ] {
+        assert!(said.contains(wanted), "{said}");
+    }
+}

@@ -1,7 +1,10 @@
 //! Lines behind a number.
 
+use std::time::Duration;
+
 use super::{GapWhy, Place, Shelved, Since, last_seq, lines_since};
 use crate::ledger::fixtures::{Bench, billed, buy};
+use crate::ledger::{Ledger, LedgerOptions, compact};
 
 fn these(bench: &Bench, after: u64, lines_max: usize) -> Vec<Shelved> {
     match lines_since(&bench.state(), &mut Place::at(after), lines_max).expect("the journal") {
@@ -61,4 +64,48 @@ async fn numbers_without_lines_are_a_range_and_lines_in_another_order_are_none()
         why: GapWhy::Lost,
     };
     assert_eq!(found[1], gap);
+}
+
+/// The header of the sums says which numbers were compacted. The numbers behind those are the sums' own.
+#[tokio::test]
+async fn numbers_of_sums_that_are_gone_are_lost_and_those_before_the_sums_were_compacted() {
+    let bench = Bench::new();
+    let options = || LedgerOptions {
+        segment_bytes_max: 4_000,
+        ..bench.options()
+    };
+    let ledger = Ledger::open(options()).expect("a ledger");
+    for _ in 0..30 {
+        buy(&ledger, None, billed(5)).await;
+        bench.clock.advance(Duration::from_secs(4 * 3600));
+    }
+    ledger.close().await;
+    compact(options(), Duration::from_secs(2 * 24 * 3600)).expect("it can be");
+    let whole = these(&bench, 0, 500);
+    let gap = |first_seq, last_seq, why| Shelved::Gap {
+        first_seq,
+        last_seq,
+        why,
+    };
+    let before = whole[0].last_seq();
+    assert_eq!(whole[0], gap(1, before, GapWhy::Compacted));
+
+    let path = bench.segment(0);
+    let text = std::fs::read_to_string(&path).expect("sums");
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    assert!(lines.len() > 4, "a header and sums: {}", lines.len());
+    for gone in [2, lines.len() - 1] {
+        let kept = [lines[..1].concat(), lines[1 + gone..].concat()];
+        std::fs::write(&path, kept.concat()).expect("written");
+        let found = these(&bench, 0, 500);
+        let last = before + u64::try_from(gone).expect("a count");
+        assert_eq!(
+            found[..2],
+            [
+                gap(1, before, GapWhy::Compacted),
+                gap(before + 1, last, GapWhy::Lost)
+            ]
+        );
+        assert_eq!(found[2..], whole[1 + gone..]);
+    }
 }

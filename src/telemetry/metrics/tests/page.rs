@@ -238,6 +238,7 @@ fn everything() -> String {
         ..App::new("agent")
     }]);
     metrics.fleet.show(&FleetFigures {
+        lines_behind: Some(0),
         heard_ms: Some(1),
         caught_up_ms: Some(1),
         ..FleetFigures::default()
