@@ -259,9 +259,12 @@ impl Tools {
         Ok(())
     }
 
-    /// The names of those whose schema requires nothing.
+    /// The names of those whose schema requires nothing. One that was replaced counts no more.
     pub fn into_without_input(self) -> Vec<String> {
-        let tools = self.list.into_iter().filter(|tool| tool.needs_no_input);
-        tools.map(|tool| tool.name).collect()
+        let tools = self.list.into_iter().enumerate();
+        let tools = tools.filter(|(place, tool)| {
+            tool.needs_no_input && self.by_name.get(&tool.name) == Some(place)
+        });
+        tools.map(|(_, tool)| tool.name).collect()
     }
 }

@@ -478,3 +478,20 @@ fn two_tools_of_one_name_in_a_list_are_refused() {
     let refusal = translate(two.as_bytes()).expect_err("one of them could not be called");
     assert_eq!(refusal.param, "tools[1].name");
 }
+
+#[test]
+fn a_tool_that_was_replaced_does_not_say_what_its_successor_needs() {
+    let defined = |schema: Value| json!({"name": "f", "input_schema": schema});
+    let (bare, needy) = (json!({}), json!({"required": ["path"]}));
+    for (first, second, expected) in [(&bare, &needy, false), (&needy, &bare, true)] {
+        let definition = json!({"type": "tool_definition", "definition": defined(second.clone())});
+        let messages = json!([
+            {"role": "user", "content": "hi"},
+            {"role": "system", "content": [{"type": "tool_addition", "tool": definition}]},
+            {"role": "user", "content": "go on"},
+        ]);
+        let body = request(json!({"messages": messages, "tools": [defined(first.clone())]}));
+        let turn = translate(body.to_string().as_bytes()).expect("a turn").turn;
+        assert_eq!(turn.needs_no_input("f"), expected, "{first} {second}");
+    }
+}
