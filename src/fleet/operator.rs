@@ -144,19 +144,35 @@ impl Operator {
         rows.iter().map(read).collect()
     }
 
-    /// What keys with an amount on several ledgers add to the sums of a range beyond what the service billed.
-    pub async fn counted_twice(
+    /// Of a range: how many requests have no end here, and what keys with an amount on several ledgers add to its sums beyond
+    /// what the service billed. The database looks through all lines for it. Nothing can be asked behind one that was too
+    /// slow: it goes on there.
+    pub async fn beside(
         &self,
         since_ms: u64,
         until_ms: u64,
-    ) -> Result<MicroUsdSum, FleetError> {
-        let sql = "SELECT coalesce(sum(counted_twice_micro_usd), 0)::text FROM bursar_fleet.anomalies \
-                   WHERE started >= to_timestamp($1::bigint / 1000.0) AND started < to_timestamp($2::bigint / 1000.0)";
+    ) -> Result<(u64, MicroUsdSum), FleetError> {
+        let range = "started >= to_timestamp($1::bigint / 1000.0) AND started < to_timestamp($2::bigint / 1000.0)";
+        let sql = format!(
+            "SELECT (SELECT count(*) FROM bursar_fleet.under_way WHERE {range}), \
+             (SELECT coalesce(sum(counted_twice_micro_usd), 0) FROM bursar_fleet.anomalies WHERE {range})::text"
+        );
         let (since_ms, until_ms) = (time(since_ms), time(until_ms));
         let parameters = [(&since_ms as _, Type::INT8), (&until_ms as _, Type::INT8)];
-        let text: String = self.only(sql, &parameters).await?;
-        let sum = text.parse().map_err(|_| unreadable("a sum"))?;
-        Ok(MicroUsdSum::from_micro_usd(sum))
+        let row = self.0.one(&sql, &parameters).await?;
+        let twice: String = value(&row, 1)?;
+        let twice = twice.parse().map_err(|_| unreadable("a sum"))?;
+        Ok((seq(&row, 0)?, MicroUsdSum::from_micro_usd(twice)))
+    }
+
+    /// How many ledgers that have not left with all their lines were heard last in a range, by the database's clock.
+    pub async fn heard_last(&self, since_ms: u64, until_ms: u64) -> Result<u64, FleetError> {
+        let sql = "SELECT count(*) FROM bursar_fleet.fleet WHERE heard >= to_timestamp($1::bigint / 1000.0) \
+                   AND heard < to_timestamp($2::bigint / 1000.0) AND NOT (gone IS NOT NULL AND lines_behind = 0)";
+        let (since_ms, until_ms) = (time(since_ms), time(until_ms));
+        let parameters = [(&since_ms as _, Type::INT8), (&until_ms as _, Type::INT8)];
+        let row = self.0.one(sql, &parameters).await?;
+        seq(&row, 0)
     }
 
     /// Ranges of journals that were found to be lost from then on: others hold nothing that began since.
@@ -164,16 +180,6 @@ impl Operator {
         let sql = "SELECT count(*) FROM bursar_fleet.losses WHERE received >= to_timestamp($1::bigint / 1000.0)";
         let since_ms = time(since_ms);
         let row = self.0.one(sql, &[(&since_ms, Type::INT8)]).await?;
-        seq(&row, 0)
-    }
-
-    /// Requests that began in a range and have no end here.
-    pub async fn under_way(&self, since_ms: u64, until_ms: u64) -> Result<u64, FleetError> {
-        let sql = "SELECT count(*) FROM bursar_fleet.under_way \
-                   WHERE started >= to_timestamp($1::bigint / 1000.0) AND started < to_timestamp($2::bigint / 1000.0)";
-        let (since_ms, until_ms) = (time(since_ms), time(until_ms));
-        let parameters = [(&since_ms as _, Type::INT8), (&until_ms as _, Type::INT8)];
-        let row = self.0.one(sql, &parameters).await?;
         seq(&row, 0)
     }
 

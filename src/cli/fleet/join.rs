@@ -517,13 +517,10 @@ async fn shipped_to_the_end(place: &Whereabouts, may_be_less: bool) -> Result<u6
         Ok(()) | Err(FleetError::Revoked | FleetError::Unknown) => {}
         Err(error) => return Err(failed(error)),
     }
-    match visited {
-        Ok(shipped) => Ok(shipped.lines),
-        Err(error) => {
-            remark_unshipped(&error);
-            Ok(0)
-        }
+    if let Err(error) = visited {
+        remark_unshipped(&error);
     }
+    Ok(shipping.take_shipped())
 }
 
 /// A file of its own, of the owner that another one has.

@@ -6,19 +6,20 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::address::{FleetArgs, failed};
 use super::ledgers::{lines_behind, listed};
-use super::spend::TWICE_MAX;
 use crate::calendar;
 use crate::cli::arguments::Form;
+use crate::cli::cells::counted;
 use crate::cli::csv;
 use crate::cli::error::CliError;
 use crate::cli::look::{Ink, Look};
 use crate::cli::output::{say, say_document};
 use crate::cli::table::TextTable;
-use crate::fleet::{FleetBy, FleetLedger, FleetSpend, Operator};
+use crate::clock::SystemClock;
+use crate::fleet::{FleetBy, FleetError, FleetSpend, Operator};
 use crate::ledger::query::{SINCE_EDGE_MS, UNTIL_EDGE_MS};
 use crate::ledger::reconcile::Conclusion;
 use crate::ledger::totals::MicroUsdSum;
@@ -43,15 +44,17 @@ pub struct ServiceFigure {
 /// What the two figures can be apart by.
 #[derive(Default)]
 struct Beside {
-    /// Requests of the period without an end there. `None`: the database took too long.
+    /// Requests of the period without an end there. `None`: the database was too slow.
     under_way: Option<u64>,
     /// Lines that the database lacks of machines that were heard since the period began.
     lines_behind: u64,
     /// Machines that were heard in the period, and not since: what they did behind that is not known.
-    not_heard_since: usize,
+    not_heard_since: u64,
+    /// Machines that were not heard since the period began, and are neither revoked nor gone.
+    silent: usize,
     /// Ranges that were found to be lost since the period began.
     losses: u64,
-    /// Of keys with an amount on two machines. `None`: the database took too long.
+    /// Of keys with an amount on two machines. `None`: the database was too slow.
     counted_twice: Option<MicroUsdSum>,
     /// Billed to entries that began just before the period and just behind it, which the service may count in it.
     outside: MicroUsdSum,
@@ -75,8 +78,10 @@ struct FleetReconciliation {
     unreported: i64,
     under_way: Option<u64>,
     lines_behind: u64,
-    not_heard_since: usize,
+    not_heard_since: u64,
     losses: u64,
+    /// Machines that were not heard since the period began.
+    silent: usize,
     /// It may be higher by this.
     outside_micro_usd: MicroUsdSum,
     /// It may be lower by these two.
@@ -97,7 +102,7 @@ pub async fn compared(
 ) -> Result<impl FnOnce(Form) -> Result<(), CliError> + use<>, CliError> {
     let reader = fleet.operator().await?;
     let (since_ms, until_ms) = (figure.since_ms, figure.until_ms);
-    let (ledgers, not_heard_since) = heard(&reader, since_ms, until_ms).await?;
+    let not_heard_since = not_heard_since(&reader, since_ms, until_ms).await?;
     let billed = async |since_ms, until_ms| {
         let rows = reader.spend(since_ms, Some(until_ms), &[], "UTC").await;
         let mut billed = MicroUsdSum::default();
@@ -116,15 +121,23 @@ pub async fn compared(
     inside.merge(billed(since_ms, first_end_ms).await?);
     let last_ms = first_end_ms.max(until_ms.saturating_sub(UNTIL_EDGE_MS));
     inside.merge(billed(last_ms, until_ms).await?);
-    let under_way = timeout(TWICE_MAX, reader.under_way(since_ms, until_ms));
-    let under_way = under_way.await.ok().and_then(Result::ok);
-    let counted_twice = timeout(TWICE_MAX, reader.counted_twice(since_ms, until_ms));
-    let counted_twice = counted_twice.await.ok().and_then(Result::ok);
+    let ledgers = reader.ledgers().await.map_err(failed)?;
+    let silent = ledgers
+        .iter()
+        .filter(|ledger| !ledger.is_revoked && !ledger.is_gone && ledger.heard_ms < since_ms);
+    let losses = reader.losses(since_ms).await.map_err(failed)?;
+    // The last one.
+    let (under_way, counted_twice) = match reader.beside(since_ms, until_ms).await {
+        Ok((under_way, twice)) => (Some(under_way), Some(twice)),
+        Err(FleetError::Slow) => (None, None),
+        Err(error) => return Err(failed(error)),
+    };
     let beside = Beside {
         under_way,
         lines_behind: lines_behind(&ledgers, since_ms),
         not_heard_since,
-        losses: reader.losses(since_ms).await.map_err(failed)?,
+        silent: silent.count(),
+        losses,
         counted_twice,
         outside,
         inside,
@@ -133,29 +146,27 @@ pub async fn compared(
     Ok(move |form| document.say(form))
 }
 
-/// The ledgers, and how many of them were heard in the period and not since. Those that are there are waited for: a hello
-/// says what is not shipped yet.
-async fn heard(
-    reader: &Operator,
-    since_ms: u64,
-    until_ms: u64,
-) -> Result<(Vec<FleetLedger>, usize), CliError> {
-    let begun = Instant::now();
-    loop {
-        let ledgers = reader.ledgers().await.map_err(failed)?;
-        let not_since = |from_ms: u64| {
-            let has_all = |ledger: &&FleetLedger| ledger.is_gone && ledger.lines_behind == 0;
-            let here = ledgers.iter().filter(|ledger| !has_all(ledger));
-            here.filter(|ledger| (from_ms..until_ms).contains(&ledger.heard_ms))
-                .count()
-        };
-        let is_there_ms = since_ms.max(until_ms.saturating_sub(THERE_MS));
-        if not_since(is_there_ms) == 0 || begun.elapsed() >= HEARD_WAIT_MAX {
-            let count = not_since(since_ms);
-            return Ok((ledgers, count));
+/// How many machines were heard in the period and not since it ended. Those that are there are waited for: a hello says what
+/// is not shipped yet.
+async fn not_heard_since(reader: &Operator, since_ms: u64, until_ms: u64) -> Result<u64, CliError> {
+    let (now_ms, begun) = (SystemClock::shared().wall_ms(), Instant::now());
+    let there = reader.0.greet().await.map_err(failed)?;
+    // What was heard is by the database's clock, and nothing is later than now.
+    let there = |at_ms: u64| match there.now_ms.checked_sub(now_ms) {
+        Some(ahead_ms) => at_ms.saturating_add(ahead_ms),
+        None => at_ms.saturating_sub(now_ms.saturating_sub(there.now_ms)),
+    };
+    let (since_ms, until_ms) = (there(since_ms), there(until_ms.min(now_ms)));
+    let is_there_ms = since_ms.max(until_ms.saturating_sub(THERE_MS));
+    while begun.elapsed() < HEARD_WAIT_MAX {
+        let waited_for = reader.heard_last(is_there_ms, until_ms).await;
+        if waited_for.map_err(failed)? == 0 {
+            break;
         }
         sleep(HEARD_PAUSE).await;
     }
+    let heard_last = reader.heard_last(since_ms, until_ms).await;
+    heard_last.map_err(failed)
 }
 
 // === impl FleetReconciliation ===
@@ -189,6 +200,7 @@ impl FleetReconciliation {
             lines_behind: beside.lines_behind,
             not_heard_since: beside.not_heard_since,
             losses: beside.losses,
+            silent: beside.silent,
             outside_micro_usd: beside.outside,
             inside_micro_usd: beside.inside,
             counted_twice_micro_usd: beside.counted_twice,
@@ -208,8 +220,10 @@ impl FleetReconciliation {
             }
             false => {
                 most.merge(beside.inside);
-                most.merge(beside.counted_twice.unwrap_or_default());
-                beside.counted_twice.is_none()
+                if let Some(twice) = beside.counted_twice {
+                    most.merge(twice);
+                }
+                false
             }
         };
         document.conclusion = match apart {
@@ -227,7 +241,7 @@ impl FleetReconciliation {
     /// What the fleet has no price of.
     fn of_any_amount(&self) -> String {
         let count = |count: i64| u64::try_from(count).unwrap_or(0);
-        let mut listed = listed(&[
+        listed(&[
             (count(self.in_doubt), "entry in doubt", "entries in doubt"),
             (
                 count(self.unreported),
@@ -245,19 +259,12 @@ impl FleetReconciliation {
                 "lines that are not there yet",
             ),
             (
-                u64::try_from(self.not_heard_since).unwrap_or(u64::MAX),
+                self.not_heard_since,
                 "machine that was not heard since",
                 "machines that were not heard since",
             ),
             (self.losses, "lost range", "lost ranges"),
-        ]);
-        if self.under_way.is_none() {
-            listed.push_str(match listed.is_empty() {
-                true => "requests without an end, which the database did not count in time",
-                false => ", requests without an end, which the database did not count in time",
-            });
-        }
-        listed
+        ])
     }
 
     fn say(&self, form: Form) -> Result<(), CliError> {
@@ -294,13 +301,10 @@ impl FleetReconciliation {
                 [unpriced, amount(self.outside_micro_usd, outside)]
             }
             false => {
-                let of_keys = "keys with an amount on two machines, which the service billed once";
-                let twice = match self.counted_twice_micro_usd {
-                    Some(twice) => amount(twice, &format!("of {of_keys}")),
-                    None => Some(format!(
-                        "{of_keys}: the database did not add them up in time"
-                    )),
-                };
+                let of_keys =
+                    "of keys with an amount on two machines, which the service billed once";
+                let twice = self.counted_twice_micro_usd;
+                let twice = twice.and_then(|twice| amount(twice, of_keys));
                 [
                     twice,
                     amount(self.inside_micro_usd, "of entries at the period's ends"),
@@ -308,7 +312,7 @@ impl FleetReconciliation {
             }
         };
         let reasons: Vec<String> = reasons.into_iter().flatten().collect();
-        let (ink, conclusion) = match (self.conclusion, self.is_service_higher()) {
+        let (ink, mut conclusion) = match (self.conclusion, self.is_service_higher()) {
             (Conclusion::Equal, _) => (Ink::Green, "Equal to the micro-dollar.".to_owned()),
             (Conclusion::Explained, _) => (
                 Ink::Plain,
@@ -323,6 +327,22 @@ impl FleetReconciliation {
                 "Not explained: an app used one key of its own on two machines, or the figure is for other days.".to_owned(),
             ),
         };
+        if self.conclusion == Conclusion::Unexplained && self.under_way.is_none() {
+            conclusion.push_str(
+                " The database was too slow to say which requests have no end and which keys are on two machines.",
+            );
+        }
+        if self.conclusion == Conclusion::Unexplained && self.is_service_higher() && self.silent > 0
+        {
+            conclusion.push_str(&format!(
+                " Not heard since the period began: {}.",
+                counted(
+                    u64::try_from(self.silent).unwrap_or(u64::MAX),
+                    "machine",
+                    "machines"
+                )
+            ));
+        }
         format!(
             "From {} until {}\n\n{}\n{}",
             at(&self.since),

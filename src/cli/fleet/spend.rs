@@ -39,16 +39,16 @@ pub struct Asked<'a> {
 struct Apart {
     /// They are not in the database yet, as far as machines said that were heard since the period began.
     lines_behind: u64,
-    /// Requests of the period without an end there. `None`: not known, for the same reason as `counted_twice`.
+    /// Requests of the period without an end there. `None`: not known, as of `counted_twice`.
     under_way: Option<u64>,
     /// Ranges of lines that were found to be lost since the period began.
     losses: u64,
     /// Of keys with an amount on two machines, which the service billed once. `None`: not known. The database looks through
-    /// all lines for it, which is not waited for longer than [`TWICE_MAX`].
+    /// all lines for it, which is not waited for longer than [`BESIDE_MAX`].
     counted_twice: Option<MicroUsdSum>,
 }
 
-pub const TWICE_MAX: Duration = Duration::from_secs(5);
+const BESIDE_MAX: Duration = Duration::from_secs(5);
 
 const FIGURES: [&str; 4] = ["requests", "billed_micro_usd", "in_doubt", "unreported"];
 
@@ -79,10 +79,13 @@ pub fn spend(asked: &Asked<'_>) -> Result<(), CliError> {
         let (under_way, counted_twice) = match asked.form {
             Form::Csv => (None, None),
             Form::Json | Form::Text(_) => {
-                let under_way = timeout(TWICE_MAX, reader.under_way(since_ms, end_ms));
-                let under_way = under_way.await.ok().and_then(Result::ok);
-                let twice = timeout(TWICE_MAX, reader.counted_twice(since_ms, end_ms));
-                (under_way, twice.await.ok().and_then(Result::ok))
+                match timeout(BESIDE_MAX, reader.beside(since_ms, end_ms)).await {
+                    Err(_) => (None, None),
+                    Ok(beside) => {
+                        let (under_way, twice) = beside.map_err(failed)?;
+                        (Some(under_way), Some(twice))
+                    }
+                }
             }
         };
         let apart = Apart {
@@ -240,8 +243,9 @@ impl Apart {
                 "{twice} of it are of keys with an amount on two machines, which the service billed once."
             )),
             None => lines.push(format!(
-                "Whether keys have an amount on two machines the database did not say within {} s.",
-                TWICE_MAX.as_secs()
+                "How many requests have no end there, and whether keys have an amount on two machines, the database did not \
+                 say within {} s.",
+                BESIDE_MAX.as_secs()
             )),
         }
         lines

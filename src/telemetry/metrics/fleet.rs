@@ -41,7 +41,8 @@ impl FleetFigures {
     /// Both, where there are both.
     pub fn troubles(&self) -> Option<String> {
         let troubles = [&self.trouble, &self.ship_trouble].into_iter().flatten();
-        let troubles: Vec<&str> = troubles.map(String::as_str).collect();
+        let mut troubles: Vec<&str> = troubles.map(String::as_str).collect();
+        troubles.dedup();
         (!troubles.is_empty()).then(|| troubles.join("; "))
     }
 }

@@ -247,6 +247,26 @@ async fn all_machines_together_are_held_against_the_services_own_figure() {
     let apart: Value = serde_json::from_str(&apart.out).expect("a document");
     assert_eq!(apart["conclusion"], "unexplained", "{apart}");
     assert_eq!(apart["difference_micro_usd"], alone.billed(), "{apart}");
+    // Nobody is heard after an end that has not come.
+    let typed = [
+        "reconcile",
+        "--fleet",
+        "--json",
+        "--billed-usd",
+        "1",
+        "--since",
+        "24h",
+        "--until",
+        "2099-01-01",
+    ];
+    let typed = reader.gives(&typed).await;
+    assert_eq!(typed.code, Some(1), "{}{}", typed.out, typed.err);
+    let typed: Value = serde_json::from_str(&typed.out).expect("a document");
+    assert_eq!(
+        (&typed["conclusion"], &typed["not_heard_since"]),
+        (&"unexplained".into(), &0.into()),
+        "{typed}"
+    );
 }
 
 #[tokio::test]

@@ -326,3 +326,23 @@ fn a_key_that_is_used_anew_is_counted_twice_on_each_day_that_two_ledgers_use_it(
         assert_eq!(listed(), wanted);
     }
 }
+
+#[test]
+#[ignore = "needs PostgreSQL: make test-all"]
+fn a_request_is_under_way_until_any_ledger_has_its_end() {
+    let postgres = fleet();
+    let lines = "SET ROLE bursar_fleet_owner;
+        SELECT bursar_fleet.month_partition('2025-01-01');
+        INSERT INTO bursar_fleet.lines (ledger, seq, last_seq, received, chain, kind, entry, started)
+            SELECT md5(ledger)::uuid, row_number() OVER (), row_number() OVER (), '2025-01-02', '', kind, md5(entry)::uuid,
+                timestamptz '2025-01-01 00:00Z' + at * interval '1 hour'
+            FROM (VALUES ('a', 'intent', 'ended', 1), ('a', 'outcome', 'ended', 1),
+                ('a', 'intent', 'by its copy', 2), ('b', 'crashed', 'by its copy', 2),
+                ('a', 'intent', 'withdrawn', 3), ('a', 'withdrawn', 'withdrawn', 3),
+                ('b', 'intent', 'under way', 4), ('b', 'note', 'under way', 4),
+                ('b', 'outcome', 'whose beginning is not here', 5)) AS said (ledger, kind, entry, at)";
+    postgres.sql(DATABASE, lines);
+    let under_way = "SELECT ledger = md5('b')::uuid, to_char(started AT TIME ZONE 'UTC', 'HH24:MI')
+        FROM bursar_fleet.under_way";
+    assert_eq!(postgres.sql(DATABASE, under_way), "t|04:00");
+}
