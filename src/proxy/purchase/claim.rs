@@ -59,8 +59,10 @@ pub struct ClaimTable {
 /// its own.
 pub const TWIN_WAIT: Duration = Duration::from_millis(20);
 
-/// Longer than a refusal is looked for ([`crate::proxy::downstream`]).
-const TWIN_END_WAIT: Duration = Duration::from_millis(150);
+/// A refusal is looked for for 50 ms ([`crate::proxy::downstream`]). A process that stood still for longer (a machine that
+/// was paused, a disk that hangs) finds its waits over before anything else of it has run: the request that waited would
+/// have gone as a purchase of its own.
+const TWIN_END_WAIT: Duration = Duration::from_secs(2);
 
 // === impl ClaimTable ===
 

@@ -8,10 +8,16 @@ Promise: however the first answer was lost, the app gets an answer and the books
 
 import asyncio
 import json
+import os
+import select
+import signal
+import socket
+import time
 import urllib.error
 import urllib.request
 
 import pytest
+from harness import eventually
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient, OpenAI
 from requests_of_apps import AGENT_CHAT, CHAT, NO_KEY, PROMPT
 
@@ -142,3 +148,39 @@ def test_a_purchase_outlives_a_kill_of_bursar(door, ask, path, stream):
 
     debits = door.sandbox.books()["debits"]
     assert len(debits) == 1, f"{debits}\n{door.program.said()}"
+
+
+@pytest.mark.parametrize("path", [CHAT, AGENT_CHAT])
+def test_a_process_that_stands_still_between_two_tries_bills_once(door, path):
+    # Its own app has ended its input, so for 50 ms its connection may still refuse the answer; the next try waits
+    # for that. Both waits are over when the process goes on, and the refusal has come meanwhile.
+    body = json.dumps({"model": "auto", "messages": PROMPT})
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    head += f"Content-Length: {len(body)}\r\n\r\n"
+    host, port = door.url.removeprefix("http://").split(":")
+    pid = door.program.process.pid
+
+    def sent():
+        app = socket.create_connection((host, int(port)), timeout=10)
+        app.sendall((head + body).encode())
+        return app
+
+    door.sandbox.fault(path, hold="the first has ended its input")
+    first = sent()
+    first.shutdown(socket.SHUT_WR)
+    eventually("the service has the first", lambda: door.sandbox.requests(path) == 1)
+    door.sandbox.release("the first has ended its input")
+    select.select([first], [], [], 10)
+    given = time.monotonic()
+    second = sent()
+    time.sleep(0.01)
+    os.kill(pid, signal.SIGSTOP)
+    in_time = time.monotonic() - given < 0.04
+    # With an answer that was not read: it is refused.
+    first.close()
+    time.sleep(0.3)
+    os.kill(pid, signal.SIGCONT)
+    assert second.recv(12) == b"HTTP/1.1 200"
+    second.close()
+    # Later the first would have counted as one that reads: two purchases.
+    assert len(door.sandbox.books()["debits"]) == 1 or not in_time
