@@ -567,11 +567,10 @@ fn note(reported: &mut FleetFigures, visited: Result<Visited, Trouble>) -> bool 
         ShipOutcome::Stuck(trouble) => Some(trouble.to_string()),
     };
     let so = ship_trouble.as_ref().map_or(so, |_| NO_LINES);
-    for (now, before) in [
-        (&trouble, &reported.trouble),
-        (&ship_trouble, &reported.ship_trouble),
-    ] {
-        if let Some(trouble) = now.as_ref().filter(|_| now != before) {
+    // What broke off the lines may then keep the next visit from coming there at all: it is one reason.
+    let before = [reported.trouble.clone(), reported.ship_trouble.clone()];
+    for now in [&trouble, &ship_trouble] {
+        if let Some(trouble) = now.as_ref().filter(|_| !before.contains(now)) {
             let since = reported.heard_ms.and_then(calendar::rfc3339);
             tracing::warn!(trouble, since, "{so}");
         }
