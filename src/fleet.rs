@@ -35,7 +35,7 @@ pub use answer::FleetError;
 pub use database::{Fleet, Greeting, Standing};
 pub use identity::{FleetIdentity, IdentityError};
 pub use operator::{FleetBy, FleetLedger, FleetSpend, Operator};
-pub use orders::FleetOrders;
+pub use orders::{FleetOrders, HeardOrders};
 pub use shared::{CapNow, CapOrdered, LeaseNow, LedgerShare, Pause, ShareOrdered};
 pub use ship::{Shipped, Shipping, Trouble};
 pub use worker::Worker;

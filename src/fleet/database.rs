@@ -19,7 +19,7 @@ use super::answer::{CALL_MAX, chain, number, seq, speaks, value};
 use super::chain::{Chain, LineHash, line_hash, why_word};
 use super::identity::FleetIdentity;
 use super::leases;
-use super::orders::FleetOrders;
+use super::orders::HeardOrders;
 use super::shipped::shipped;
 use crate::caps::leases::{GiveBack, GiveBackAnswer, Held, Lease, LeaseAnswer, LeaseAsk};
 use crate::ceilings::Ceilings;
@@ -41,7 +41,7 @@ pub struct Standing {
     pub chain: Chain,
     /// This machine's clock less the database's, milliseconds.
     pub clock_ahead_ms: i64,
-    pub orders: FleetOrders,
+    pub orders: HeardOrders,
     /// Nothing is taken of it any more.
     pub is_revoked: bool,
     /// The database was restored, and grants nothing before this ledger has presented its leases.
@@ -151,9 +151,9 @@ impl Fleet {
         let (bursar, wall_ms) = (env!("CARGO_PKG_VERSION"), number(wall_ms));
         let row = self
             .one(
-                // A schema of version 1 awaits nobody, and orders are heard from it all the same.
+                // A schema of version 1 awaits nobody and keeps no thaws, and orders are heard from it all the same.
                 "SELECT version, mark_seq, mark_chain, clock_ahead_ms, freezes, is_revoked, \
-                     coalesce((to_jsonb(heard) ->> 'is_awaited')::boolean, false) \
+                     coalesce((to_jsonb(heard) ->> 'is_awaited')::boolean, false), to_jsonb(heard) ->> 'thaws' \
                  FROM bursar_fleet.hello($1, $2, $3, $4, $5, $6) AS heard",
                 &[
                     (&caller.ledger, Type::UUID),
@@ -165,7 +165,8 @@ impl Fleet {
                 ],
             )
             .await?;
-        let orders = FleetOrders::parse(value(&row, 4)?);
+        let thaws: Option<&str> = value(&row, 7)?;
+        let orders = HeardOrders::parse(value(&row, 4)?, thaws);
         let unknown = || FleetError::Refused("its orders cannot be read".to_owned());
         Ok(Standing {
             version: value(&row, 0)?,

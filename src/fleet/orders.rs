@@ -1,10 +1,11 @@
 //! What the fleet's operators ordered: the apps that may spend nothing on any machine. The file `fleet-orders` in the
 //! state directory keeps what was heard last.
 //!
-//! Why a file: a freeze is a switch that stops the money, so it holds over a restart while the database is away.
+//! Why a file: a freeze is a switch that stops the money, so it holds over a restart while the database is away, and
+//! where the database was restored from a backup that does not have it.
 //!
-//! Promise: written whole or not at all. A file that cannot be read may have held a freeze: all apps are frozen until
-//! the database is heard.
+//! Promise: written whole or not at all. A thaw alone ends a freeze. A damaged file may have held one: all apps are
+//! frozen until the database is heard.
 
 use std::path::Path;
 
@@ -20,17 +21,39 @@ const FILE: &str = "fleet-orders";
 const START: &[u8] = br#"{"kind":"fleet_orders""#;
 const FORMAT: u32 = 1;
 
-/// All of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FleetOrders(Vec<FleetFreeze>);
+/// What is in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FleetOrders {
+    Heard(Vec<FleetFreeze>),
+    /// What was heard is not known any more. Unix milliseconds.
+    Damaged {
+        found_ms: u64,
+    },
+}
+
+/// Of the answer to a hello.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeardOrders {
+    freezes: Vec<FleetFreeze>,
+    /// `None`: of a schema that does not keep them, where what is not frozen is thawed.
+    thaws: Option<Vec<FleetThaw>>,
+}
 
 /// As the database has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct FleetFreeze {
+pub struct FleetFreeze {
     /// Empty: all apps.
     app: String,
     since_ms: u64,
     by: String,
+}
+
+/// The last one of an app, by the database's clock as the freezes are.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+struct FleetThaw {
+    /// `None`: every one.
+    app: Option<String>,
+    at_ms: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -42,11 +65,6 @@ struct OrdersFile {
 // === impl FleetOrders ===
 
 impl FleetOrders {
-    /// Of the answer to a hello. `None`: it is none.
-    pub fn parse(text: &str) -> Option<Self> {
-        serde_json::from_str(text).map(Self).ok()
-    }
-
     /// What was heard last by the ledger in `state_dir`, for a command beside no daemon: as its next daemon will have it.
     pub fn kept(table: &FleetTable, state_dir: &Path, now_ms: u64) -> Result<Orders, LedgerError> {
         match table.url_file {
@@ -62,40 +80,19 @@ impl FleetOrders {
     /// What was heard last.
     pub fn read(state: &Directory, now_ms: u64) -> Result<Self, LedgerError> {
         let Some(text) = state.read(FILE)? else {
-            return Ok(Self::default());
+            return Ok(Self::Heard(Vec::new()));
         };
         let found: Option<OrdersFile> = unsealed(START, text.as_bytes());
         match found.filter(|found| found.format == FORMAT) {
-            Some(found) => Ok(Self(found.freezes)),
+            Some(found) => Ok(Self::Heard(found.freezes)),
             None => {
                 tracing::error!(
                     "the file `fleet-orders` in the state directory is damaged: all apps are frozen until the fleet's \
                      database is heard"
                 );
-                Ok(Self(vec![FleetFreeze {
-                    app: String::new(),
-                    since_ms: now_ms,
-                    by: "bursar, because its copy of the fleet's orders is damaged".to_owned(),
-                }]))
+                Ok(Self::Damaged { found_ms: now_ms })
             }
         }
-    }
-
-    /// Where others are there.
-    pub fn store_new(&self, state: &Directory) -> Result<(), LedgerError> {
-        match Self::read(state, 0)? == *self {
-            true => Ok(()),
-            false => self.store(state),
-        }
-    }
-
-    fn store(&self, state: &Directory) -> Result<(), LedgerError> {
-        let body = OrdersFile {
-            format: FORMAT,
-            freezes: self.0.clone(),
-        };
-        let line = sealed(START, &body).map_err(|error| LedgerError::io(state.path(), error))?;
-        state.replace(FILE, &line)
     }
 
     /// No order of a fleet is left here.
@@ -105,14 +102,74 @@ impl FleetOrders {
 
     /// As the caps take them.
     pub fn freezes(&self) -> Orders {
-        self.0.iter().fold(Orders::default(), |orders, freeze| {
-            let app = Some(freeze.app.as_str()).filter(|app| !app.is_empty());
-            let frozen = Frozen {
-                since_ms: freeze.since_ms,
-                by: format!("{}, for the whole fleet", freeze.by),
+        match self {
+            Self::Heard(freezes) => freezes.iter().fold(Orders::default(), |orders, freeze| {
+                let app = Some(freeze.app.as_str()).filter(|app| !app.is_empty());
+                orders.freeze(app, of_fleet(freeze.since_ms, &freeze.by))
+            }),
+            Self::Damaged { found_ms } => {
+                let by = "bursar, because its copy of the fleet's orders is damaged";
+                Orders::default().freeze(None, of_fleet(*found_ms, by))
+            }
+        }
+    }
+}
+
+fn of_fleet(since_ms: u64, by: &str) -> Frozen {
+    let by = format!("{by}, for the whole fleet");
+    Frozen { since_ms, by }
+}
+
+// === impl HeardOrders ===
+
+impl HeardOrders {
+    /// Both are JSON arrays. `None`: one is none.
+    pub fn parse(freezes: &str, thaws: Option<&str>) -> Option<Self> {
+        let freezes = serde_json::from_str(freezes).ok()?;
+        let thaws = thaws.map(serde_json::from_str).transpose().ok()?;
+        Some(Self { freezes, thaws })
+    }
+
+    /// Puts on the disk what is in force now, and gives it. With an error it is in force all the same, until a restart.
+    pub fn keep(&self, state_dir: &Path) -> (FleetOrders, Result<(), LedgerError>) {
+        let read = Directory::open(state_dir)
+            .and_then(|state| FleetOrders::read(&state, 0).map(|before| (state, before)));
+        match read {
+            Ok((state, before)) => {
+                let freezes = self.after(&before);
+                let now = FleetOrders::Heard(freezes.clone());
+                let stored = match before == now {
+                    true => Ok(()),
+                    false => Self::store(freezes, &state),
+                };
+                (now, stored)
+            }
+            Err(error) => (FleetOrders::Heard(self.freezes.clone()), Err(error)),
+        }
+    }
+
+    /// A database that does not have a freeze is one that was restored from before it, unless it has its thaw.
+    fn after(&self, before: &FleetOrders) -> Vec<FleetFreeze> {
+        let mut freezes = self.freezes.clone();
+        if let (FleetOrders::Heard(before), Some(thaws)) = (before, &self.thaws) {
+            let is_over = |old: &FleetFreeze| {
+                let thawed = |thaw: &FleetThaw| {
+                    let is_its = thaw.app.as_ref().is_none_or(|app| *app == old.app);
+                    is_its && thaw.at_ms >= old.since_ms
+                };
+                self.freezes.iter().any(|new| new.app == old.app) || thaws.iter().any(thawed)
             };
-            orders.freeze(app, frozen)
-        })
+            freezes.extend(before.iter().filter(|old| !is_over(old)).cloned());
+            freezes.sort_by(|one, other| one.app.cmp(&other.app));
+        }
+        freezes
+    }
+
+    fn store(freezes: Vec<FleetFreeze>, state: &Directory) -> Result<(), LedgerError> {
+        let format = FORMAT;
+        let body = OrdersFile { format, freezes };
+        let line = sealed(START, &body).map_err(|error| LedgerError::io(state.path(), error))?;
+        state.replace(FILE, &line)
     }
 }
 

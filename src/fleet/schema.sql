@@ -160,6 +160,15 @@ CREATE TABLE IF NOT EXISTS freezes (
     ordered_by text NOT NULL
 );
 
+-- When an app ('': all of them) was thawed last. A bursar ends a freeze by this alone: a database that was restored from
+-- before a freeze does not have it either.
+CREATE TABLE IF NOT EXISTS thaws (
+    app text PRIMARY KEY CHECK (length(app) <= 64),
+    at timestamptz NOT NULL
+);
+-- An older schema kept none: a freeze of before that is not here was thawed.
+ALTER TABLE about ADD COLUMN IF NOT EXISTS thaws_kept_since timestamptz NOT NULL DEFAULT clock_timestamp();
+
 -- A cap over all ledgers that obey it.
 CREATE TABLE IF NOT EXISTS caps (
     name text PRIMARY KEY CHECK (name ~ '^[a-z0-9_-]{1,64}$'),
@@ -652,13 +661,14 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS 
 $$;
 
 -- Says that the ledger is there, and asks what of it is here, and what is ordered. `freezes`: a JSON array of
--- {app, since_ms, by}, where the app '' is all apps.
+-- {app, since_ms, by}, where the app '' is all apps; `thaws`: one of {app, at_ms}, where the app
+-- null is every one.
 -- `is_awaited`: nothing is granted, for one, until it has presented its leases. `p_journal_seq`: the last line of its journal;
 -- NULL: that is not known, so what it said before stays, also that it left.
 CREATE OR REPLACE FUNCTION hello(p_ledger uuid, p_secret bytea, p_host_label text, p_bursar text,
     p_journal_seq bigint, p_wall_ms bigint,
     OUT version integer, OUT mark_seq bigint, OUT mark_chain bytea, OUT clock_ahead_ms bigint, OUT freezes text,
-    OUT is_revoked boolean, OUT is_awaited boolean)
+    OUT is_revoked boolean, OUT is_awaited boolean, OUT thaws text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE
     known ledgers;
@@ -688,6 +698,8 @@ BEGIN
     freezes := (SELECT coalesce(json_agg(json_build_object('app', f.app,
         'since_ms', (extract(epoch FROM f.since) * 1000)::bigint, 'by', f.ordered_by) ORDER BY f.app), '[]')::text
         FROM freezes AS f);
+    thaws := (SELECT json_agg(json_build_object('app', t.app, 'at_ms', unix_ms(t.at)))::text
+        FROM (SELECT k.app, k.at FROM thaws AS k UNION ALL SELECT NULL, a.thaws_kept_since FROM about AS a) AS t);
 END
 $$;
 
@@ -1337,21 +1349,28 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
 DECLARE
     is_new boolean;
 BEGIN
-    INSERT INTO freezes (app, ordered_by) VALUES (p_app, session_user) ON CONFLICT (app) DO NOTHING;
+    -- Behind its last thaw, whatever the clock says now.
+    INSERT INTO freezes (app, since, ordered_by)
+        SELECT p_app, greatest(clock_timestamp(), max(t.at) + interval '1 millisecond'), session_user
+            FROM thaws AS t WHERE t.app = p_app
+        ON CONFLICT (app) DO NOTHING;
     is_new := FOUND;
     PERFORM call_listeners();
     RETURN is_new;
 END
 $$;
 
--- Ends it. False: it was not frozen here.
+-- Ends it, also where this database does not have it and a bursar does. False: it was not frozen here.
 CREATE OR REPLACE FUNCTION order_thaw(p_app text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS $$
 DECLARE
+    frozen_since timestamptz;
     was_there boolean;
 BEGIN
-    DELETE FROM freezes WHERE app = p_app;
+    DELETE FROM freezes WHERE app = p_app RETURNING since INTO frozen_since;
     was_there := FOUND;
+    INSERT INTO thaws AS t (app, at) VALUES (p_app, greatest(clock_timestamp(), frozen_since))
+        ON CONFLICT (app) DO UPDATE SET at = greatest(t.at, excluded.at);
     PERFORM call_listeners();
     RETURN was_there;
 END

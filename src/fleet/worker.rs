@@ -22,7 +22,7 @@ use super::database::Fleet;
 use super::identity::FleetIdentity;
 use super::lease_file::{KeptLeases, Machine};
 use super::listen::{Hints, share};
-use super::orders::FleetOrders;
+use super::orders::{FleetOrders, HeardOrders};
 use super::pace::Pacer;
 use super::ship::{Hearing, Shipped, Shipping, Trouble, journal_seq};
 use crate::calendar;
@@ -185,7 +185,7 @@ impl Worker {
             if errand != Errand::Lease {
                 self.pacer.begin();
             }
-            let obey = |orders: &FleetOrders| self.obey(caps, orders);
+            let obey = |heard: &HeardOrders| self.obey(caps, heard);
             let is_heard = self.visit(&mut shipping, errand, caps, &obey).await;
             let now = Instant::now();
             if errand != Errand::Lease {
@@ -214,7 +214,7 @@ impl Worker {
     pub async fn flush(&self, caps: &Caps, leaves: bool) {
         let mut shipping = None;
         // Nothing is sent any more: what is heard is for the next start.
-        let keep = |orders: &FleetOrders| self.keep(orders);
+        let keep = |heard: &HeardOrders| drop(self.keep(heard));
         let visit = async {
             let is_heard = self.visit(&mut shipping, Errand::Leave, caps, &keep).await;
             // Nobody is to wait for the leases of a machine that does not come again. One that leaves does so also with
@@ -246,17 +246,17 @@ impl Worker {
         Ok(fleet.leave(shipping.identity()).await?)
     }
 
-    fn keep(&self, orders: &FleetOrders) {
-        let stored = Directory::open(&self.state_dir).and_then(|state| orders.store_new(&state));
+    fn keep(&self, heard: &HeardOrders) -> FleetOrders {
+        let (orders, stored) = heard.keep(&self.state_dir);
         if let Err(error) = stored {
             tracing::error!(%error, "what the fleet ordered cannot be kept over a restart");
         }
+        orders
     }
 
     /// On the disk first, then in force.
-    fn obey(&self, caps: &Caps, orders: &FleetOrders) {
-        self.keep(orders);
-        let freezes = orders.freezes();
+    fn obey(&self, caps: &Caps, heard: &HeardOrders) {
+        let freezes = self.keep(heard).freezes();
         let count = freezes.frozen_by().count();
         if caps.obey_fleet(freezes) {
             tracing::warn!(freezes = count, "the fleet's orders are others now");
@@ -269,7 +269,7 @@ impl Worker {
         shipping: &mut Option<Shipping>,
         errand: Errand,
         caps: &Caps,
-        obey: &(dyn Fn(&FleetOrders) + Sync),
+        obey: &(dyn Fn(&HeardOrders) + Sync),
     ) -> bool {
         let _one = self.visiting.lock().await;
         let visited = self.try_visit(shipping, errand, caps, obey).await;
@@ -321,7 +321,7 @@ impl Worker {
         shipping: &mut Option<Shipping>,
         errand: Errand,
         caps: &Caps,
-        obey: &(dyn Fn(&FleetOrders) + Sync),
+        obey: &(dyn Fn(&HeardOrders) + Sync),
     ) -> Result<Visited, Trouble> {
         // Its files are not left half way by a visit that is cut short.
         if shipping.is_none() {
@@ -406,7 +406,7 @@ impl Worker {
         shipping: &mut Option<Shipping>,
         errand: Errand,
         caps: &Caps,
-        obey: &(dyn Fn(&FleetOrders) + Sync),
+        obey: &(dyn Fn(&HeardOrders) + Sync),
     ) -> Result<(Fleet, Option<Trouble>), Trouble> {
         let (address, code) = self.address().await?;
         let fleet = Fleet::connect(&address).await?;
@@ -505,7 +505,7 @@ impl Worker {
         &self,
         hearing: &Hearing,
         fleet: &Fleet,
-        obey: &(dyn Fn(&FleetOrders) + Sync),
+        obey: &(dyn Fn(&HeardOrders) + Sync),
     ) -> Result<(), Trouble> {
         let standing = hearing.hello(fleet, self.clock.wall_ms()).await?;
         self.reported.lock().clock_ahead_ms = Some(standing.clock_ahead_ms);

@@ -2,39 +2,109 @@ use super::*;
 
 const HEARD: &str =
     r#"[{"app":"","since_ms":1,"by":"alice"},{"app":"ci","since_ms":2,"by":"bob"}]"#;
+const NONE: &str = "[]";
+
+fn heard(freezes: &str, thaws: Option<&str>) -> HeardOrders {
+    HeardOrders::parse(freezes, thaws).unwrap()
+}
+
+/// What is in force behind it, which is on the disk.
+fn kept(state: &Directory, freezes: &str, thaws: Option<&str>) -> FleetOrders {
+    let (orders, stored) = heard(freezes, thaws).keep(state.path());
+    stored.unwrap();
+    assert_eq!(FleetOrders::read(state, 9).unwrap(), orders);
+    orders
+}
 
 #[test]
 fn what_was_heard_holds_after_a_restart() {
     let place = tempfile::tempdir().unwrap();
     let state = Directory::open_or_create(&place.path().join("state")).unwrap();
-    assert_eq!(
-        FleetOrders::read(&state, 9).unwrap(),
-        FleetOrders::default()
-    );
-    let orders = FleetOrders::parse(HEARD).unwrap();
+    let nothing = FleetOrders::Heard(Vec::new());
+    assert_eq!(FleetOrders::read(&state, 9).unwrap(), nothing);
 
-    orders.store(&state).unwrap();
+    let freezes = kept(&state, HEARD, Some(NONE)).freezes();
 
-    let read = FleetOrders::read(&state, 9).unwrap();
-    assert_eq!(read, orders);
-    let freezes = read.freezes();
     assert_eq!(
         freezes.all.map(|all| all.by).as_deref(),
         Some("alice, for the whole fleet")
     );
     assert_eq!(freezes.apps.get("ci").map(|ci| ci.since_ms), Some(2));
     FleetOrders::remove(&state).unwrap();
-    assert_eq!(
-        FleetOrders::read(&state, 9).unwrap(),
-        FleetOrders::default()
-    );
+    assert_eq!(FleetOrders::read(&state, 9).unwrap(), nothing);
 }
 
 #[test]
-fn a_damaged_copy_freezes_everything() {
+fn a_freeze_ends_by_its_own_thaw_alone() {
+    // Frozen before: all apps since 1, and ci since 2.
+    let rows = [
+        (NONE, Some(NONE), vec![("", 1), ("ci", 2)]),
+        (NONE, Some(r#"[{"app":"","at_ms":1}]"#), vec![("ci", 2)]),
+        (NONE, Some(r#"[{"app":"ci","at_ms":3}]"#), vec![("", 1)]),
+        // Thaws of an earlier freeze, and of another app.
+        (
+            NONE,
+            Some(r#"[{"app":"ci","at_ms":1},{"app":"web","at_ms":9}]"#),
+            vec![("", 1), ("ci", 2)],
+        ),
+        // Frozen anew behind its thaw.
+        (
+            r#"[{"app":"ci","since_ms":5,"by":"bob"}]"#,
+            Some(r#"[{"app":"ci","at_ms":4}]"#),
+            vec![("", 1), ("ci", 5)],
+        ),
+        (
+            r#"[{"app":"web","since_ms":5,"by":"bob"}]"#,
+            Some(NONE),
+            vec![("", 1), ("ci", 2), ("web", 5)],
+        ),
+        // Before thaws were kept.
+        (NONE, Some(r#"[{"app":null,"at_ms":1}]"#), vec![("ci", 2)]),
+        // A schema that keeps no thaws.
+        (NONE, None, vec![]),
+        (
+            r#"[{"app":"web","since_ms":5,"by":"bob"}]"#,
+            None,
+            vec![("web", 5)],
+        ),
+    ];
+    for (freezes, thaws, wanted) in rows {
+        let place = tempfile::tempdir().unwrap();
+        let state = Directory::open_or_create(&place.path().join("state")).unwrap();
+        kept(&state, HEARD, Some(NONE));
+
+        let FleetOrders::Heard(now) = kept(&state, freezes, thaws) else {
+            panic!("it was heard");
+        };
+
+        let now: Vec<_> = now
+            .iter()
+            .map(|freeze| (&*freeze.app, freeze.since_ms))
+            .collect();
+        assert_eq!(now, wanted, "{freezes} {thaws:?}");
+    }
+}
+
+#[test]
+fn what_is_no_list_is_refused() {
+    for (freezes, thaws) in [
+        ("{}", None),
+        (HEARD, Some("{}")),
+        (r#"[{"app":"ci"}]"#, Some(NONE)),
+    ] {
+        assert_eq!(
+            HeardOrders::parse(freezes, thaws),
+            None,
+            "{freezes} {thaws:?}"
+        );
+    }
+}
+
+#[test]
+fn a_damaged_copy_freezes_everything_until_the_database_is_heard() {
     let place = tempfile::tempdir().unwrap();
     let state = Directory::open_or_create(&place.path().join("state")).unwrap();
-    FleetOrders::parse(HEARD).unwrap().store(&state).unwrap();
+    kept(&state, HEARD, Some(NONE));
     let path = place.path().join("state").join(FILE);
     let text = std::fs::read_to_string(&path)
         .unwrap()
@@ -44,4 +114,8 @@ fn a_damaged_copy_freezes_everything() {
     let freezes = FleetOrders::read(&state, 9).unwrap().freezes();
 
     assert_eq!(freezes.all.map(|all| all.since_ms), Some(9));
+    assert_eq!(
+        kept(&state, NONE, Some(NONE)),
+        FleetOrders::Heard(Vec::new())
+    );
 }

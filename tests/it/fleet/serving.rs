@@ -321,15 +321,23 @@ async fn a_database_of_an_earlier_version_gets_no_lines_and_still_stops_the_mone
     );
     postgres.sql(DATABASE, &roles);
     let origin = pricing_always(1).await;
-    let member = Member::start(&origin.url(), &postgres, 1).await;
+    let mut member = Member::start(&origin.url(), &postgres, 1).await;
     member.buy("one").await;
-    postgres.sql(DATABASE, "SELECT bursar_fleet.order_freeze('')");
+    let orders = |order: &str| postgres.sql(DATABASE, &format!("SELECT bursar_fleet.{order}('')"));
+    orders("order_freeze");
     is_frozen(&member, true).await;
     assert_eq!(member.ask("frozen").await.code(), Some("frozen"));
-    postgres.sql(DATABASE, "SELECT bursar_fleet.order_thaw('')");
+    orders("order_thaw");
     is_frozen(&member, false).await;
     assert_eq!(summed(&postgres).0, 0);
+    // It keeps no thaws, and this machine is away when it is given one.
+    orders("order_freeze");
+    is_frozen(&member, true).await;
+    member.stop().await;
+    orders("order_thaw");
 
     postgres.sql(DATABASE, bursar::fleet::schema::SQL);
+    member.begin().await;
     is_shipped(&postgres, 1).await;
+    is_frozen(&member, false).await;
 }
