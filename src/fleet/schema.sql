@@ -1006,12 +1006,16 @@ BEGIN
 END
 $$;
 
--- The ledger stops shipping for good. What it shipped stays counted.
+-- The ledger stops shipping for good. What it shipped stays counted. What it leased of windows that have not begun, of which
+-- it has spent nothing, comes back.
 CREATE OR REPLACE FUNCTION leave(p_ledger uuid, p_secret bytea) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = bursar_fleet, pg_temp SET lock_timeout = '5s' AS $$
 BEGIN
     PERFORM caller(p_ledger, p_secret);
     UPDATE ledgers SET gone = clock_timestamp() WHERE id = p_ledger;
+    PERFORM FROM leases l WHERE l.ledger = p_ledger AND l.since > clock_timestamp() ORDER BY l.id FOR UPDATE;
+    UPDATE leases l SET given_back = l.granted, give_back_number = l.give_back_number + 1
+        WHERE l.ledger = p_ledger AND l.since > clock_timestamp() AND l.given_back < l.granted;
 END
 $$;
 

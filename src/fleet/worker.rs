@@ -78,6 +78,8 @@ enum Errand {
     Hello,
     Ship,
     /// The last one before the end.
+    Stop,
+    /// The same of a ledger that does not come again.
     Leave,
 }
 
@@ -216,7 +218,8 @@ impl Worker {
         // Nothing is sent any more: what is heard is for the next start.
         let keep = |heard: &HeardOrders| drop(self.keep(heard));
         let visit = async {
-            let is_heard = self.visit(&mut shipping, Errand::Leave, caps, &keep).await;
+            let errand = if leaves { Errand::Leave } else { Errand::Stop };
+            let is_heard = self.visit(&mut shipping, errand, caps, &keep).await;
             // Nobody is to wait for the leases of a machine that does not come again. One that leaves does so also with
             // lines that the fleet refuses.
             if leaves || (self.table.ephemeral && is_heard) {
@@ -335,13 +338,15 @@ impl Worker {
                 Ok(arrived) => arrived,
                 Err(_) => Err(FleetError::Slow.into()),
             },
-            Errand::Hello | Errand::Ship | Errand::Leave => arriving.await,
+            Errand::Hello | Errand::Ship | Errand::Stop | Errand::Leave => arriving.await,
         };
         let (fleet, mut lease_trouble) = arrived.inspect_err(|_| caps.fleet_is_away())?;
         if lease_trouble.is_some() {
             caps.fleet_is_away();
         }
-        let (Errand::Ship | Errand::Leave, Some(shipping)) = (errand, shipping.as_mut()) else {
+        let (Errand::Ship | Errand::Stop | Errand::Leave, Some(shipping)) =
+            (errand, shipping.as_mut())
+        else {
             return Ok(Visited {
                 lines: ShipOutcome::NotAsked,
                 lease_trouble,
@@ -388,7 +393,8 @@ impl Worker {
             && lease_trouble.is_none()
         {
             let round = match errand {
-                Errand::Leave => Round::Last,
+                Errand::Stop => Round::Last,
+                Errand::Leave => Round::Leave,
                 Errand::Hello | Errand::Ship | Errand::Lease => Round::Whole,
             };
             lease_trouble = carrier.carry(&fleet, caps, round).await.err();
@@ -434,7 +440,7 @@ impl Worker {
             self.is_holder(shipping.identity().ledger, caps)?;
             if let Some(carrier) = self.carrier(shipping) {
                 let round = match errand {
-                    Errand::Leave => Round::Present,
+                    Errand::Stop | Errand::Leave => Round::Present,
                     Errand::Lease | Errand::Hello | Errand::Ship => Round::Ask,
                 };
                 lease_trouble = carrier.carry(&fleet, caps, round).await.err();
@@ -448,7 +454,7 @@ impl Worker {
         }
         // Behind the leases, which requests wait for.
         if errand != Errand::Lease {
-            let leaves = errand == Errand::Leave;
+            let leaves = matches!(errand, Errand::Stop | Errand::Leave);
             let caller = shipping.identity();
             self.pacer.visit(&fleet, caller, leaves).await;
         }

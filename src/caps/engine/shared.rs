@@ -364,15 +364,16 @@ impl SharedCaps {
         let slice = (slice.saturating_mul(SLICE_OF_DEAREST), self.is_ephemeral);
         let names: Vec<String> = self.of.keys().cloned().collect();
         for cap in names {
-            let current = self.of.get(&cap).and_then(|holding| self.current(holding));
-            let standing = match current {
-                Some(slice) => self.standing(slice.lease, charged),
-                None => Standing::default(),
+            let Some(holding) = self.of.get(&cap) else {
+                continue;
             };
+            let of = |slice: &Slice| self.standing(slice.lease, charged);
+            let standing = holding.current(up_ms).map(of).unwrap_or_default();
+            let standings: Vec<Standing> = holding.slices().iter().map(of).collect();
             let Some(holding) = self.of.get_mut(&cap) else {
                 continue;
             };
-            if round != Round::Last
+            if !round.is_last()
                 && self.contact != Contact::Paused
                 && let Some(ask) = holding.ask(&cap, request, slice, standing, up_ms)
             {
@@ -381,8 +382,7 @@ impl SharedCaps {
             if round == Round::Ask {
                 continue;
             }
-            let goes = (round == Round::Last, self.is_ephemeral);
-            holding.give_back(goes, standing, up_ms);
+            holding.give_back(round, self.is_ephemeral, &standings, up_ms);
             if let Some(back) = holding.on_its_way(up_ms) {
                 return Some(Errand::GiveBack(back));
             }

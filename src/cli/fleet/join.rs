@@ -360,10 +360,12 @@ fn with_fleet(text: &str, url_file: &Path, host_label: Option<&str>) -> Option<S
     says_all.then_some(new)
 }
 
-/// The configuration without the URL's file; `None`: it would not say what is meant.
+/// The configuration without the URL's file, and without the shared caps, which are refused where that is not;
+/// `None`: it would not say what is meant.
 fn without_fleet(text: &str) -> Option<String> {
     let left = lines_of_fleet(text);
-    let left = left.filter(|(line, is_fleet)| !(*is_fleet && key_of(line) == "url_file"));
+    let goes = |line: &str| ["url_file", "shared_caps"].contains(&key_of(line));
+    let left = left.filter(|(line, is_fleet)| !(*is_fleet && goes(line)));
     let new: String = left.map(|(line, _)| line).collect();
     says(&new, "url_file", None).then_some(new)
 }
@@ -488,8 +490,8 @@ fn without(place: &Whereabouts) -> Result<Option<(PathBuf, String)>, CliError> {
     match without_fleet(&text) {
         Some(new) => Ok(Some((path, new))),
         None => Err(CliError::Failed(format!(
-            "{} cannot be changed by this command: comment out its url_file below [fleet] when this is done, and give \
-             this command with a configuration that has it as a line of its own",
+            "{} cannot be changed by this command: comment out its url_file and shared_caps below [fleet] when this is \
+             done, and give this command with a configuration that has each as a line of its own",
             path.display()
         ))),
     }

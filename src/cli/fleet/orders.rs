@@ -70,7 +70,9 @@ pub fn thaw(args: &OrderArgs) -> Result<(), CliError> {
     let whose = whose(app);
     let done = match changed {
         true => format!("{whose} thawed in the fleet; what a machine has frozen by itself stays"),
-        false => format!("{whose} not frozen in the fleet; a machine that holds a freeze of it ends it now"),
+        false => format!(
+            "{whose} not frozen in the fleet; a machine that holds a freeze of it ends it now"
+        ),
     };
     let names: Vec<&str> = left
         .iter()

@@ -186,6 +186,39 @@ async fn a_freeze_of_the_fleet_stops_every_machine_and_holds_while_the_database_
     two.buy("after both").await;
 }
 
+/// The backup is from before the freeze.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_restored_database_thaws_no_machine_until_it_is_ordered() {
+    let postgres = fleet();
+    let sandbox = Sandbox::start().await;
+    let mut member = Member::start(&sandbox.url(), &postgres, 1).await;
+    member.buy("before").await;
+    let backup = postgres.backup(DATABASE);
+    let order = |order: &str| postgres.sql(DATABASE, &format!("SELECT bursar_fleet.{order}('')"));
+    assert_eq!(order("order_freeze"), "t");
+    is_frozen(&member, true).await;
+
+    postgres.restore(DATABASE, &backup);
+    // What a hello says is in force before the next one.
+    for _ in 0..2 {
+        let now = postgres.sql(DATABASE, "SELECT clock_timestamp()");
+        let heard = format!("SELECT heard > '{now}' FROM bursar_fleet.ledgers");
+        within(Duration::from_secs(60), "a hello", || async {
+            (postgres.sql(DATABASE, &heard) == "t").then_some(())
+        })
+        .await;
+    }
+    is_frozen(&member, true).await;
+    member.stop().await;
+    member.begin().await;
+    assert_eq!(member.ask("frozen").await.code(), Some("frozen"));
+
+    assert_eq!(order("order_thaw"), "f", "the database does not have it");
+    is_frozen(&member, false).await;
+    member.buy("after").await;
+}
+
 pub(super) async fn is_frozen(member: &Member, wanted: bool) {
     is_frozen_within(Duration::from_secs(60), member, wanted).await;
 }

@@ -6,7 +6,7 @@ use super::{DATABASE, connect, fleet, joined};
 const OTHER: &str = "00000000-0000-4000-8000-000000000001";
 
 /// Statements that a bursar's role must not get through with.
-const FORBIDDEN: [&str; 90] = [
+const FORBIDDEN: [&str; 92] = [
     "SELECT * FROM bursar_fleet.lines",
     "SELECT * FROM bursar_fleet.ledgers",
     "SELECT * FROM bursar_fleet.invites",
@@ -56,6 +56,8 @@ const FORBIDDEN: [&str; 90] = [
     "SELECT * FROM bursar_fleet.shared_line('00000000-0000-4000-8000-000000000001', ARRAY[1], ARRAY[sha256('x')])",
     "SELECT bursar_fleet.fork('00000000-0000-4000-8000-000000000001', sha256('guess'), 0, '', gen_random_uuid(), sha256('x'))",
     "SELECT * FROM bursar_fleet.freezes",
+    "SELECT * FROM bursar_fleet.thaws",
+    "INSERT INTO bursar_fleet.thaws (app, at) VALUES ('', now())",
     "SELECT * FROM bursar_fleet.orders",
     "INSERT INTO bursar_fleet.freezes (app, ordered_by) VALUES ('', 'me')",
     "DELETE FROM bursar_fleet.freezes",

@@ -218,9 +218,10 @@ async fn a_daemon_that_leaves_says_goodbye_also_where_the_fleet_refuses_its_line
     assert_eq!(summed(&postgres).0, 1, "the fleet takes no more");
 }
 
-fn leave(member: &Member) {
+pub(super) fn leave(member: &Member) {
     let config = std::fs::read_to_string(member.config()).expect("a file");
-    let left = config.lines().filter(|line| !line.starts_with("url_file"));
+    let goes = |line: &str| line.starts_with("url_file") || line.starts_with("shared_caps");
+    let left = config.lines().filter(|line| !goes(line));
     let left: String = left.map(|line| format!("{line}\n")).collect();
     std::fs::write(member.config(), left).expect("a file");
 }

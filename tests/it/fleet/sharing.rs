@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::fleet;
 use super::holder::{Holder, cap, capped, granted};
-use super::serving::{Member, is_shipped};
+use super::serving::{Member, is_shipped, leave};
 use super::{DATABASE, price, pricing, summed};
 use crate::support::daemon::command;
 use crate::support::postgres::Postgres;
@@ -102,6 +102,56 @@ async fn a_shared_cap_stops_every_machine_and_is_exceeded_by_one_request_of_each
     again.buy("below a higher limit").await;
     again.stop().await;
     assert_eq!(sum(&postgres, "open"), 0, "a stop gives back what is open");
+}
+
+/// The month's window began before that of the day, which has not ended.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_cap_that_gets_a_longer_period_is_spent_on() {
+    let postgres = capped(1_000_000);
+    let sandbox = Sandbox::start().await;
+    let member = Member::with(&sandbox.url(), &postgres, 1, WITHOUT_FLOOR).await;
+    member.buy("by day").await;
+    let longer = "SELECT bursar_fleet.order_cap('team', 'month', 'Europe/Berlin', 1000000)";
+    assert_eq!(postgres.sql(DATABASE, longer), "changed");
+    // The first is 16 of the dearest.
+    for number in 0..40 {
+        member.buy(&format!("by month, {number}")).await;
+    }
+    let by_month = "SELECT count(*) FROM bursar_fleet.leases \
+                    WHERE billed > 0 AND until - since > interval '2 days'";
+    within(Duration::from_secs(60), "spent of the month", || async {
+        (postgres.sql(DATABASE, by_month) == "1").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_machine_that_leaves_keeps_neither_its_allowance_nor_what_it_leased_ahead() {
+    let postgres = capped(1_000_000);
+    let sandbox = Sandbox::start().await;
+    let mut member = Member::with(&sandbox.url(), &postgres, 1, SHARED).await;
+    member.buy("the first").await;
+    let ledger = postgres.sql(DATABASE, "SELECT ledger FROM bursar_fleet.fleet");
+    let share = format!("SELECT bursar_fleet.order_share('{ledger}', 'team', NULL, 2, 5000)");
+    assert_eq!(postgres.sql(DATABASE, &share), "set");
+    let ahead = "SELECT count(*) FROM bursar_fleet.leases WHERE since > now()";
+    within(Duration::from_secs(60), "leases ahead", || async {
+        (postgres.sql(DATABASE, ahead) == "2").then_some(())
+    })
+    .await;
+    member.stop().await;
+    let open = sum(&postgres, "open");
+    assert!(open >= 2 * 5_000, "it comes again: {open}");
+
+    member.begin().await;
+    member.buy("the last").await;
+    leave(&member);
+    member.stop().await;
+
+    assert_eq!(sum(&postgres, "open"), 0);
+    assert_eq!(sum(&postgres, "charged"), sandbox.debited().await);
 }
 
 #[tokio::test]

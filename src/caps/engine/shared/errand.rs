@@ -27,6 +27,16 @@ pub enum Round {
     Whole,
     /// Nothing is asked for any more, and what is open goes back.
     Last,
+    /// The same of a machine that does not come again: it needs no allowance.
+    Leave,
+}
+
+// === impl Round ===
+
+impl Round {
+    pub const fn is_last(self) -> bool {
+        matches!(self, Self::Last | Self::Leave)
+    }
 }
 
 /// What the database said.

@@ -5,9 +5,11 @@
 
 use uuid::Uuid;
 
+use super::errand::Round;
 use super::slice::Slice;
 use crate::caps::leases::{GiveBack, GiveBackAnswer, LeaseAnswer, LeaseAsk, SharedCap};
 use crate::caps::refused::SharedWhy;
+use crate::caps::window::Window;
 use crate::ledger::entry::LeaseId;
 use crate::money::MicroUsd;
 
@@ -48,6 +50,8 @@ pub enum Nothing {
 #[derive(Clone, Debug, Default)]
 pub struct Holding {
     order: Option<SharedCap>,
+    /// The cap's window of now, by what was ordered or granted last.
+    window: Option<Window>,
     slices: Vec<Slice>,
     asked: Option<LeaseAsk>,
     lack: Option<Lack>,
@@ -85,6 +89,7 @@ impl Holding {
     }
 
     pub fn set_order(&mut self, order: Option<SharedCap>) {
+        self.window = order.as_ref().map(|order| order.window).or(self.window);
         self.order = order;
     }
 
@@ -97,10 +102,18 @@ impl Holding {
         self.slices = slices;
     }
 
-    /// The slice of the window of now. After a change of the cap's period it is that of the later window.
+    /// The slice that is spent now.
     pub fn current(&self, up_ms: u64) -> Option<&Slice> {
-        let mut slices = self.slices.iter().rev();
-        slices.find(|slice| slice.is_current(up_ms))
+        self.slices.get(self.current_at(up_ms)?)
+    }
+
+    /// That of the cap's window of now. Where none was granted of it, the latest that has not ended: it is of the next
+    /// window, which has begun since, or of the cap before its period or its zone was changed.
+    fn current_at(&self, up_ms: u64) -> Option<usize> {
+        let slices = || self.slices.iter();
+        let of_now = |slice: &Slice| slice.is_current(up_ms) && Some(slice.window) == self.window;
+        let latest = || slices().rposition(|slice| slice.is_current(up_ms));
+        slices().rposition(of_now).or_else(latest)
     }
 
     pub fn nothing(&self, up_ms: u64) -> Option<Nothing> {
@@ -196,6 +209,7 @@ impl Holding {
         let nothing = match answer {
             LeaseAnswer::Granted(grant) => {
                 if is_of_now {
+                    self.window = Some(grant.lease.lease.window);
                     self.used_up_ms = up_ms;
                     self.kept_until_up_ms = 0;
                     self.last_grant = grant.amount;
@@ -224,39 +238,42 @@ impl Holding {
         slices.find_map(|slice| give_back(slice).filter(|_| !slice.is_over(up_ms)))
     }
 
-    /// What nobody needs goes back: all that is open, less an allowance for the time away, which an ephemeral machine has
-    /// none of. From now on it is not spent.
+    /// What nobody needs goes back: all that is open, less an allowance for the time away, which a machine that is gone
+    /// soon has none of. From now on it is not spent. `standings`: of each slice.
     pub fn give_back(
         &mut self,
-        (is_stopping, is_ephemeral): (bool, bool),
-        standing: Standing,
+        round: Round,
+        is_ephemeral: bool,
+        standings: &[Standing],
         up_ms: u64,
     ) {
-        let is_idle = is_stopping || up_ms.saturating_sub(self.used_up_ms) >= IDLE_MS;
-        if !standing.is_idle || !is_idle || up_ms < self.kept_until_up_ms {
+        if up_ms < self.kept_until_up_ms {
             return;
         }
-        let allowance =
-            self.order
-                .as_ref()
-                .filter(|_| !is_ephemeral)
-                .map_or(0, |order| match order.ahead_windows {
-                    0 => 0,
-                    _ => order.ahead.get(),
-                });
-        let kept = standing.taken.saturating_add(u128::from(allowance));
-        let mut slices = self.slices.iter_mut().rev();
-        let Some(slice) = slices.find(|slice| slice.is_current(up_ms)) else {
-            return;
-        };
-        let open = u128::from(slice.limit().get()).saturating_sub(kept);
-        let is_late = slice.ends_up_ms.saturating_sub(up_ms) <= LAST_MS;
-        if let Ok(open) = u64::try_from(open)
-            && open > 0
-            && !is_late
-            && slice.giving.is_none()
-        {
-            slice.giving = Some(MicroUsd::new(open));
+        let is_idle = round.is_last() || up_ms.saturating_sub(self.used_up_ms) >= IDLE_MS;
+        let order = self.order.as_ref();
+        let order = order.filter(|order| order.ahead_windows > 0 && !is_ephemeral);
+        let allowance = order.filter(|_| round != Round::Leave);
+        let allowance = allowance.map_or(0, |order| order.ahead.get());
+        let current = self.current_at(up_ms);
+        for (at, (slice, standing)) in self.slices.iter_mut().zip(standings).enumerate() {
+            let allowance = match Some(at) == current {
+                true if is_idle => allowance,
+                // Of a window that the cap has no more: nothing new is spent of it.
+                false if slice.is_current(up_ms) => 0,
+                _ => continue,
+            };
+            let kept = standing.taken.saturating_add(u128::from(allowance));
+            let open = u128::from(slice.limit().get()).saturating_sub(kept);
+            let is_late = slice.ends_up_ms.saturating_sub(up_ms) <= LAST_MS;
+            if let Ok(open) = u64::try_from(open)
+                && open > 0
+                && standing.is_idle
+                && !is_late
+                && slice.giving.is_none()
+            {
+                slice.giving = Some(MicroUsd::new(open));
+            }
         }
     }
 

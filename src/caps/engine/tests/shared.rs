@@ -11,6 +11,7 @@ use crate::ledger::entry::LeaseId;
 use crate::ledger::totals::MicroUsdSum;
 
 mod ahead;
+mod changed;
 mod model;
 mod world;
 

@@ -33,6 +33,16 @@ fn the_lines_of_a_fleet_go_below_its_table_or_to_the_end() {
     }
 }
 
+/// They are refused in a configuration without the URL's file.
+#[test]
+fn a_machine_that_leaves_shares_no_caps_any_more() {
+    let one = format!("[fleet]\n{URL_FILE}shared_caps = [\"team\"] # ours\nship_people = true\n");
+    let left = without_fleet(&one).unwrap();
+    assert_eq!(left, "[fleet]\nship_people = true\n");
+    let several = format!("[fleet]\n{URL_FILE}shared_caps = [\n  \"team\",\n]\n");
+    assert_eq!(without_fleet(&several), None, "nor half of it");
+}
+
 #[test]
 fn a_configuration_that_would_not_say_what_is_meant_is_not_written() {
     let file = Path::new("/etc/bursar/fleet-url");

@@ -58,17 +58,23 @@ fn one_that_is_gone_soon_leases_single_requests_and_no_window_ahead() {
     );
 }
 
-/// Its ledger is a copy of one with an allowance, as from a golden image.
+/// An ephemeral one's ledger is a copy of one with an allowance, as from a golden image.
 #[test]
-fn one_that_is_gone_soon_keeps_no_allowance() {
-    let mut bench = with_an_allowance(true);
-    bench.admitted("a");
-    let entry = *bench.engine.flights.keys().next().unwrap();
-    bench.settle_on(entry, 10);
-    let Some(Errand::GiveBack(part)) = bench.errand(1, Round::Last) else {
-        panic!("the rest is open");
-    };
-    assert_eq!(part.amount, usd(690));
+fn one_that_is_gone_soon_or_for_good_keeps_no_allowance() {
+    for (is_ephemeral, round, back) in [
+        (true, Round::Last, 690),
+        (false, Round::Leave, 690),
+        (false, Round::Last, 190),
+    ] {
+        let mut bench = with_an_allowance(is_ephemeral);
+        bench.admitted("a");
+        let entry = *bench.engine.flights.keys().next().unwrap();
+        bench.settle_on(entry, 10);
+        let Some(Errand::GiveBack(part)) = bench.errand(1, round) else {
+            panic!("the rest is open");
+        };
+        assert_eq!(part.amount, usd(back), "{round:?}");
+    }
 }
 
 #[test]

@@ -285,7 +285,13 @@ impl World {
             self.end(at);
         }
         self.write(at);
-        self.visit(at, true, Round::Last);
+        let is_back_again = self.chance.one_in(2);
+        let round = if is_back_again {
+            Round::Last
+        } else {
+            Round::Leave
+        };
+        self.visit(at, true, round);
         self.kill(at);
     }
 
@@ -302,7 +308,7 @@ impl World {
             self.holders[at].engine.shared.present();
         }
         let first = match round {
-            Round::Last => Round::Present,
+            Round::Last | Round::Leave => Round::Present,
             _ => Round::Ask,
         };
         if !self.carry(at, first) {
