@@ -42,6 +42,7 @@ pub struct FleetSpend {
     pub requests: i64,
     pub billed: MicroUsdSum,
     pub in_doubt: i64,
+    /// Those whose amount cannot be read among them, as in a ledger's sums.
     pub unreported: i64,
 }
 
@@ -197,10 +198,11 @@ impl Operator {
             [] => "ARRAY[]::text[]".to_owned(),
             columns => format!("ARRAY[{}]", columns.join(", ")),
         };
+        // What was compacted before its ledger joined has the unreadable amounts under a word of their own.
         let sql = format!(
             "SELECT {labels}, coalesce(sum(requests), 0)::bigint, coalesce(sum(billed_micro_usd), 0)::text, \
              coalesce(sum(requests) FILTER (WHERE state = 'in_doubt'), 0)::bigint, \
-             coalesce(sum(requests) FILTER (WHERE state = 'unreported'), 0)::bigint \
+             coalesce(sum(requests) FILTER (WHERE state IN ('unreported', 'malformed')), 0)::bigint \
              FROM bursar_fleet.changes WHERE $3::text IS NOT NULL AND started >= to_timestamp($1::bigint / 1000.0) \
              AND started < to_timestamp($2::bigint / 1000.0) {} ORDER BY 1",
             match by {

@@ -46,11 +46,20 @@ async fn hundred_days(state_dir: &Path) {
 }
 
 pub async fn buy(ledger: &Ledger, at_ms: u64, app: &str, amount: Option<u64>) {
+    let billed = amount.map_or(Reported::Absent, |amount| {
+        Reported::Value(MicroUsd::new(amount))
+    });
+    buy_reported(ledger, at_ms, app, billed).await;
+}
+
+/// The same, with whatever stands in the place of the amount. Without one it has no key either: no price comes later.
+pub async fn buy_reported(ledger: &Ledger, at_ms: u64, app: &str, billed: Reported<MicroUsd>) {
     let id = ledger.new_entry_id();
+    let is_priced = matches!(billed, Reported::Value(_));
     ledger
         .intend(Intent {
             model: Some("auto".to_owned()),
-            key: Some(KeptKey {
+            key: is_priced.then(|| KeptKey {
                 form: KeyForm::Text(Arc::from(id.to_string())),
                 origin: KeyOrigin::Minted,
                 organization: None,
@@ -70,10 +79,8 @@ pub async fn buy(ledger: &Ledger, at_ms: u64, app: &str, amount: Option<u64>) {
         .await
         .unwrap();
     let receipt = Receipt {
-        billed: amount.map_or(Reported::Absent, |amount| {
-            Reported::Value(MicroUsd::new(amount))
-        }),
-        source: amount.map(|_| ReceiptSource::Header),
+        billed,
+        source: (billed != Reported::Absent).then_some(ReceiptSource::Header),
         ..Receipt::default()
     };
     let outcome = Outcome {

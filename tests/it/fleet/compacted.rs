@@ -7,10 +7,13 @@ use std::time::Duration;
 use bursar::clock::{Clock, ManualClock, SystemClock};
 use bursar::fleet::Trouble;
 use bursar::ledger::{Durability, Ledger, LedgerOptions};
+use bursar::money::MicroUsd;
+use bursar::protocol::Reported;
 use tempfile::TempDir;
 
+use super::commands::Person;
 use super::{DATABASE, connect, copied, fleet, joined, ship, summed};
-use crate::ledger_care::buy;
+use crate::ledger_care::{buy, buy_reported};
 use crate::support::daemon::command;
 use crate::support::postgres::Postgres;
 
@@ -103,6 +106,49 @@ async fn a_ledger_that_was_compacted_before_it_joined_ships_all_its_sums_also_af
             (shipped.journal_seq, false)
         );
         assert_eq!(summed(&postgres), whole);
+    }
+}
+
+/// Sums have it under a word of its own, and its price is not known all the same.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_malformed_receipt_in_compacted_sums_is_unreported_in_the_fleet_as_in_the_ledger() {
+    let postgres = fleet();
+    let directory = tempfile::tempdir().expect("a directory");
+    let state_dir = directory.path().join("state");
+    let ago_ms = u64::try_from((10 * DAY).as_millis()).expect("some days");
+    let clock = ManualClock::at(now_ms() - ago_ms);
+    let ledger = Ledger::open(options(&state_dir, &clock)).expect("a ledger");
+    let price = Reported::Value(MicroUsd::new(3));
+    for billed in [Reported::Malformed, Reported::Absent, price] {
+        buy_reported(&ledger, clock.wall_ms(), "notes", billed).await;
+        clock.advance(QUARTER);
+    }
+    ledger.close().await;
+    bought(&state_dir, 60, 9 * DAY).await;
+    compact(&state_dir, 5 * DAY);
+    let state_text = state_dir.to_str().expect("UTF-8");
+    let spend = ["spend", "--json", "--since", "30d"];
+    let spend = [&spend[..], &["--state-dir", state_text]].concat();
+    let done = command(&spend).output().await.expect("it runs");
+    let own: serde_json::Value = serde_json::from_slice(&done.stdout).expect("a document");
+
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &state_dir, 1).await;
+    ship(&database, &mut shipping).await;
+
+    let malformed = "SELECT sum(requests) FROM bursar_fleet.changes WHERE state = 'malformed'";
+    assert_eq!(
+        postgres.sql(DATABASE, malformed),
+        "1",
+        "the test would show nothing"
+    );
+    let reader = Person::new(&postgres, "reader");
+    let spend = ["spend", "--fleet", "--since", "30d"];
+    let said = reader.document(&spend).await;
+    assert_eq!(own["unreported"], 2, "{own}");
+    for figure in ["requests", "billed_micro_usd", "in_doubt", "unreported"] {
+        assert_eq!(said["total"][figure], own[figure], "{figure}: {said}");
     }
 }
 
