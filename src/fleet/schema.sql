@@ -325,6 +325,16 @@ UPDATE kept_anomalies SET began = coalesce(started, '-infinity') WHERE began IS 
 ALTER TABLE kept_anomalies DROP CONSTRAINT IF EXISTS kept_anomalies_pkey;
 CREATE UNIQUE INDEX IF NOT EXISTS kept_anomalies_day ON kept_anomalies (key_value, began);
 
+-- And the requests that began in that month and did not end in it, until the month of their end is detached, too. `has_ended`:
+-- it is the end that was detached, and the beginning is in `lines`, in a month before.
+CREATE TABLE IF NOT EXISTS kept_under_way (
+    entry uuid NOT NULL,
+    started timestamptz NOT NULL,
+    ledger uuid NOT NULL,
+    has_ended boolean NOT NULL,
+    PRIMARY KEY (entry, started)
+);
+
 CREATE OR REPLACE FUNCTION month_partition(month date) RETURNS void
 LANGUAGE plpgsql SET search_path = bursar_fleet, pg_temp AS $$
 DECLARE
@@ -1533,9 +1543,12 @@ CREATE OR REPLACE VIEW losses AS
 
 -- Requests that began and have no end here: under way, or on a machine that did not come back. Not in any sum.
 CREATE OR REPLACE VIEW under_way AS
-    SELECT min(ledger::text)::uuid AS ledger, started FROM lines
-    WHERE kind IN ('intent', 'outcome', 'crashed', 'withdrawn')
-    GROUP BY entry, started HAVING bool_and(kind = 'intent');
+    SELECT min(ledger::text)::uuid AS ledger, started
+    FROM (SELECT ledger, entry, started, kind <> 'intent' AS has_ended FROM lines
+            WHERE kind IN ('intent', 'outcome', 'crashed', 'withdrawn')
+        UNION ALL
+        SELECT ledger, entry, started, has_ended FROM kept_under_way) AS said
+    GROUP BY entry, started HAVING NOT bool_or(has_ended);
 
 CREATE OR REPLACE VIEW orders AS SELECT app, since, ordered_by FROM freezes;
 
@@ -1612,6 +1625,25 @@ BEGIN
         WHERE d.key_value IN (SELECT l.key_value FROM lines l WHERE l.received >= v_since AND l.received < v_until)
         ON CONFLICT (key_value, began) DO UPDATE SET ledgers = excluded.ledgers,
             counted_twice_micro_usd = excluded.counted_twice_micro_usd, started = excluded.started;
+    -- Where a row is there already, the end is known from a later month that was detached first.
+    INSERT INTO kept_under_way (entry, started, ledger, has_ended)
+        SELECT l.entry, l.started, min(l.ledger::text)::uuid, false FROM lines l
+        WHERE l.received >= v_since AND l.received < v_until AND l.entry IS NOT NULL AND l.started IS NOT NULL
+            AND l.kind IN ('intent', 'outcome', 'crashed', 'withdrawn')
+        GROUP BY l.entry, l.started HAVING bool_and(l.kind = 'intent')
+        ON CONFLICT (entry, started) DO NOTHING;
+    -- An end never comes in an earlier month than its beginning: this looks at nothing unless `lines` has earlier months.
+    INSERT INTO kept_under_way (entry, started, ledger, has_ended)
+        SELECT l.entry, l.started, min(l.ledger::text)::uuid, true
+        FROM lines b JOIN lines l ON l.entry = b.entry AND l.started = b.started
+        WHERE b.received < v_since AND b.kind = 'intent'
+            AND l.received >= v_since AND l.received < v_until AND l.kind IN ('outcome', 'crashed', 'withdrawn')
+        GROUP BY l.entry, l.started
+        ON CONFLICT (entry, started) DO UPDATE SET has_ended = true;
+    -- This month has the other half of these: the end of what began, or the beginning of what has ended.
+    DELETE FROM kept_under_way k USING lines l
+        WHERE l.received >= v_since AND l.received < v_until AND l.entry = k.entry AND l.started = k.started
+            AND CASE WHEN k.has_ended THEN l.kind = 'intent' ELSE l.kind IN ('outcome', 'crashed', 'withdrawn') END;
     EXECUTE format('ALTER TABLE lines DETACH PARTITION %I', v_name);
     RETURN v_lines;
 END

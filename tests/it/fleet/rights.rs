@@ -6,7 +6,7 @@ use super::{DATABASE, connect, fleet, joined};
 const OTHER: &str = "00000000-0000-4000-8000-000000000001";
 
 /// Statements that a bursar's role must not get through with.
-const FORBIDDEN: [&str; 92] = [
+const FORBIDDEN: [&str; 94] = [
     "SELECT * FROM bursar_fleet.lines",
     "SELECT * FROM bursar_fleet.ledgers",
     "SELECT * FROM bursar_fleet.invites",
@@ -65,6 +65,8 @@ const FORBIDDEN: [&str; 92] = [
     "SELECT bursar_fleet.order_thaw('')",
     "SELECT * FROM bursar_fleet.kept_changes",
     "DELETE FROM bursar_fleet.kept_lines",
+    "SELECT * FROM bursar_fleet.kept_under_way",
+    "DELETE FROM bursar_fleet.kept_under_way",
     "SELECT * FROM bursar_fleet.line_changes",
     "INSERT INTO bursar_fleet.kept_anomalies VALUES ('key', 2, 1)",
     "SELECT bursar_fleet.detach_month('2020-01-01')",
@@ -279,6 +281,7 @@ async fn an_operator_ships_nothing_and_reads_no_line_and_no_secret() {
         "SELECT bursar_fleet.lease(gen_random_uuid(), 'x', 'm', 'team', gen_random_uuid(), 1, 1, 0)",
         "SELECT * FROM bursar_fleet.lines",
         "SELECT * FROM bursar_fleet.kept_lines",
+        "SELECT * FROM bursar_fleet.kept_under_way",
         "SELECT secret_sha256 FROM bursar_fleet.ledgers",
         "SELECT code_sha256 FROM bursar_fleet.invites",
         "UPDATE bursar_fleet.caps SET limit_micro_usd = 9",
