@@ -4,7 +4,7 @@
 #![allow(clippy::type_complexity)]
 
 mod allocations;
-mod errors;
+pub mod errors;
 mod explained;
 mod live;
 mod memory;

@@ -1,10 +1,11 @@
-//! What is held: every route that can begin to cost, also one that is billed for nothing itself.
+//! What is held: every route that can begin to cost, in whichever dialect, also one that is billed for nothing itself.
 
 use super::freeze::{freeze, is_frozen, thaw};
 use super::repeats::run_of;
 use super::{ask, is_reached, received};
+use crate::dialects::errors::error_of;
 use crate::retries::request_of;
-use crate::retries::routes::{ROUTES, Row};
+use crate::retries::routes::{Row, rows};
 use crate::support::origin::{billed, json};
 use crate::support::{Answer, Bursar, Origin, Step, chat};
 
@@ -22,9 +23,24 @@ async fn send(bursar: &Bursar, row: &Row, headers: &str) -> Answer {
     wire.answer().await
 }
 
-/// Every route is requested; `held` checks the refusals.
+/// In the envelope that the route's clients read, under bursar's own code.
+fn is_in_the_routes_form(row: &Row, answer: &Answer) {
+    let document = answer.json();
+    let (message, code) = error_of(row.path, &document);
+    assert!(!message.is_empty(), "{document}");
+    assert_eq!(Some(&*code), answer.code(), "{document}");
+    let kind = match (row.path.ends_with("/messages"), answer.status) {
+        (false, _) => "bursar_error",
+        (true, 402) => "billing_error",
+        (true, _) => "permission_error",
+    };
+    assert_eq!(document["error"]["type"], kind, "{document}");
+}
+
+/// Every route is requested, and none is billed; `held` checks the refusals.
 async fn check(origin: &Origin, bursar: &Bursar, headers: &str, held: fn(&Answer)) {
-    for row in ROUTES {
+    let billed = bursar.billed();
+    for row in rows() {
         let before = origin.received().len();
         let answer = send(bursar, row, headers).await;
         let sent = origin.received().len() - before;
@@ -33,10 +49,12 @@ async fn check(origin: &Origin, bursar: &Bursar, headers: &str, held: fn(&Answer
             assert_eq!(sent, 0, "{name}");
             assert_eq!(answer.header("x-should-retry"), Some("false"), "{name}");
             held(&answer);
+            is_in_the_routes_form(row, &answer);
         } else {
             assert_eq!((sent, answer.status), (1, 200), "{name}");
         }
     }
+    assert_eq!(bursar.billed(), billed);
 }
 
 #[tokio::test]
@@ -48,7 +66,7 @@ async fn a_freeze_holds_every_route_that_can_begin_to_cost_and_no_other() {
         check(&origin, &bursar, "", is_frozen).await;
         thaw(&bursar, app);
     }
-    for row in ROUTES.iter().filter(|row| row.pattern == START) {
+    for row in rows().filter(|row| row.pattern == START) {
         assert_eq!(send(&bursar, row, "").await.status, 200, "thawed");
     }
 }
@@ -70,7 +88,7 @@ async fn a_cap_of_nothing_and_a_reached_one_hold_every_route_that_can_begin_to_c
             bursar.settled(1).await;
         }
         check(&origin, &bursar, "", is_reached).await;
-        let refusals = ROUTES.iter().filter(|row| can_begin_to_cost(row)).count();
+        let refusals = rows().filter(|row| can_begin_to_cost(row)).count();
         let families = [
             "bursar_cap_refusals_total",
             "bursar_total_cap_refusals_total",
@@ -85,12 +103,20 @@ async fn a_cap_of_nothing_and_a_reached_one_hold_every_route_that_can_begin_to_c
 }
 
 #[tokio::test]
-async fn a_run_without_money_starts_no_endpoint() {
-    let origin = Origin::always(Step::Answer(json(200, &[], "{}"))).await;
-    let bursar = Bursar::before(&origin.url()).await;
-    let (_open, bearer) = run_of(&bursar, 0);
-    let headers = format!("Authorization: {bearer}\r\n");
-    check(&origin, &bursar, &headers, is_reached).await;
+async fn a_run_without_money_and_one_at_its_limit_hold_every_route_that_can_begin_to_cost() {
+    for (limit, spent) in [(0, None), (5, Some(5))] {
+        let origin = Origin::always(Step::Answer(json(200, &[], "{}"))).await;
+        let bursar = Bursar::before(&origin.url()).await;
+        let (_open, bearer) = run_of(&bursar, limit);
+        if let Some(spent) = spent {
+            origin.push(Step::Answer(billed(spent)));
+            let bought = ask(&bursar, &chat("hi"), &[("Authorization", &*bearer)]).await;
+            assert_eq!(bought.status, 200, "{}", bought.text());
+            bursar.settled(1).await;
+        }
+        let headers = format!("Authorization: {bearer}\r\n");
+        check(&origin, &bursar, &headers, is_reached).await;
+    }
 }
 
 /// Its cost is unknown: it takes no room below a cap that is not reached.
@@ -98,7 +124,7 @@ async fn a_run_without_money_starts_no_endpoint() {
 async fn an_endpoint_is_started_where_something_is_left() {
     let origin = Origin::always(Step::Answer(json(200, &[], "{}"))).await;
     let bursar = Bursar::with(&origin.url(), "[caps]\nday_micro_usd = 1\n").await;
-    for row in ROUTES.iter().filter(|row| row.pattern == START) {
+    for row in rows().filter(|row| row.pattern == START) {
         assert_eq!(send(&bursar, row, "").await.status, 200);
     }
     assert_eq!(bursar.entries().len(), 0);
@@ -107,7 +133,7 @@ async fn an_endpoint_is_started_where_something_is_left() {
 #[tokio::test]
 async fn a_start_that_is_tried_again_is_held_by_what_came_meanwhile() {
     let busy = || Step::Answer(json(503, &[("Retry-After", "1")], r#"{"detail":"busy"}"#));
-    let start = ROUTES.iter().find(|row| row.pattern == START);
+    let start = rows().find(|row| row.pattern == START);
     let start = start.expect("the route");
     for is_freeze in [true, false] {
         let origin = Origin::start([busy(), Step::Answer(billed(9)), busy()]).await;

@@ -7,7 +7,7 @@ use crate::support::wire::request;
 use crate::support::{Bursar, Origin, Sandbox, Step, eventually, origin};
 
 /// The message and the code of an error in its dialect's envelope.
-fn error_of(path: &str, body: &Value) -> (String, String) {
+pub fn error_of(path: &str, body: &Value) -> (String, String) {
     let error = &body["error"];
     assert!(error["message"].is_string(), "{body}");
     assert!(error["type"].is_string(), "{body}");
