@@ -47,7 +47,7 @@ fn asks(path: &str, prompt: &str, stream: bool) -> String {
 }
 
 /// The service's whole answer, with its price.
-fn answers(billed: u64, text: &str) -> Vec<u8> {
+pub fn answers(billed: u64, text: &str) -> Vec<u8> {
     let body = json!({
         "id": "chatcmpl-9", "object": "chat.completion", "created": 1_700_000_000, "model": "auto",
         "choices": [{

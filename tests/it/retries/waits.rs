@@ -6,7 +6,9 @@ use bursar::clock::SystemClock;
 use bursar::ledger::entry::State;
 use tokio::time::Instant;
 
-use super::{ROUTES, request_of, state_word};
+use super::routes::rows;
+use super::{request_of, state_word};
+use crate::dialects::answers;
 use crate::retries::kinds::Kind;
 use crate::support::origin::{billed, json};
 use crate::support::wire::request;
@@ -239,12 +241,12 @@ async fn the_connection_of_a_refused_attempt_is_reused() {
 /// The service closes a pooled connection just when it is used again.
 #[tokio::test]
 async fn a_stale_pooled_connection_costs_no_error() {
-    for row in ROUTES {
+    for row in rows() {
         let name = format!("{} {}", row.method, row.pattern);
         let origin = Origin::start([
-            Step::Answer(billed(7)),
+            Step::Answer(answers(7, "first")),
             Step::Close,
-            Step::Answer(billed(8)),
+            Step::Answer(answers(8, "second")),
         ])
         .await;
         let bursar = Bursar::before(&origin.url()).await;
@@ -257,6 +259,9 @@ async fn a_stale_pooled_connection_costs_no_error() {
         if matches!(row.kind, Kind::Keyed | Kind::Harmless) {
             assert_eq!(answer.status, 200, "{name}: {}", answer.text());
             assert_eq!(used, [0, 0, 1], "{name}: a stale connection is left");
+            if row.kind.is_metered() {
+                assert_eq!(bursar.billed(), 7 + 8, "{name}: each is billed once");
+            }
         } else {
             // Never on a pooled connection, so what is lost here is not staleness but an answer.
             assert_eq!(used, [0, 1], "{name}: a connection of its own");
@@ -274,9 +279,9 @@ async fn a_stale_pooled_connection_costs_no_error() {
 
 #[tokio::test]
 async fn routes_that_are_sent_once_take_a_fresh_connection_each() {
-    for row in ROUTES {
+    for row in rows() {
         let name = format!("{} {}", row.method, row.pattern);
-        let origin = Origin::always(Step::Answer(billed(7))).await;
+        let origin = Origin::always(Step::Answer(answers(7, "hi"))).await;
         let bursar = Bursar::before(&origin.url()).await;
         let mut wire = bursar.connect().await;
         for _ in 0..3 {
