@@ -10,7 +10,7 @@ use bursar_sandbox::{Options, Settings, Synthesis};
 use serde_json::{Value, json};
 
 use super::stage::{FORM, SPEECH, TRANSCRIPTIONS, ask, form, post};
-use crate::support::origin::json as answer_of;
+use crate::support::origin::{Received, json as answer_of};
 use crate::support::{Answer, Bursar, Origin, Sandbox, Step};
 
 const TEXT: &str = "The river is wide and the water is cold.";
@@ -269,7 +269,8 @@ async fn a_recording_that_is_too_large_in_base64_is_refused_with_the_largest_siz
 #[tokio::test]
 async fn a_request_that_may_have_run_is_sent_once_and_its_failure_says_not_to_retry() {
     let sound = STANDARD.encode(b"RIFF");
-    let not_sound = answer_of(
+    // Neither sound nor a text.
+    let unfit = answer_of(
         200,
         &[],
         r#"{"audio_base64":"*","duration_s":2,"format":"wav"}"#,
@@ -283,7 +284,7 @@ async fn a_request_that_may_have_run_is_sent_once_and_its_failure_says_not_to_re
             None,
         ),
         (Step::Answer(answer_of(504, &[], "")), 504, None),
-        (Step::Answer(not_sound), 400, Some("answer_untranslatable")),
+        (Step::Answer(unfit), 400, Some("answer_untranslatable")),
         (
             Step::AnswerAndClose(
                 b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
@@ -293,15 +294,22 @@ async fn a_request_that_may_have_run_is_sent_once_and_its_failure_says_not_to_re
             Some("upstream_broken"),
         ),
     ] {
-        let what = format!("{step:?}");
-        let origin = Origin::start([step]).await;
-        let bursar = Bursar::before(&origin.url()).await;
-        let answer = say(&bursar, &json!({"input": TEXT})).await;
-        assert_eq!(answer.status, status, "{what}: {}", answer.text());
-        assert_eq!(answer.header("x-should-retry"), Some("false"), "{what}");
-        let given = answer.header("x-bursar-error");
-        assert_eq!(given, code, "{what}");
-        assert_eq!(origin.received().len(), 1, "{what}");
+        for route in [SPEECH, TRANSCRIPTIONS] {
+            let what = format!("{route} {step:?}");
+            let origin = Origin::start([step.clone()]).await;
+            let bursar = Bursar::before(&origin.url()).await;
+            let answer = match route {
+                SPEECH => say(&bursar, &json!({"input": TEXT})).await,
+                _ => hear(&bursar, b"RIFF", &[("model", "whisper-1")]).await,
+            };
+            assert_eq!(answer.status, status, "{what}: {}", answer.text());
+            assert_eq!(answer.header("x-should-retry"), Some("false"), "{what}");
+            let given = answer.header("x-bursar-error");
+            assert_eq!(given, code, "{what}");
+            let received = origin.received();
+            let lines: Vec<_> = received.iter().map(Received::request_line).collect();
+            assert_eq!(lines, [format!("POST {route} HTTP/1.1")], "{what}");
+        }
     }
     // A 200 that cannot be given was bought: its seconds are known.
     let good = format!(r#"{{"audio_base64":"{sound}","duration_s":2,"format":"wav"}}"#);
