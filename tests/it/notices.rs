@@ -3,9 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+use tokio::time::timeout;
 
+use crate::support::bursar::entries;
 use crate::support::daemon::{Daemon, command, run_arguments};
 use crate::support::origin::{billed, json};
 use crate::support::wire::request;
@@ -228,6 +233,41 @@ async fn a_notice_goes_to_its_address_whatever_the_proxy_variables_say() {
     assert_eq!(events.collect::<Vec<_>>(), ["cap_warning", "trial"]);
     assert_eq!(elsewhere.connections(), 0);
     daemon.terminate().await;
+}
+
+/// Its connection is held until all requests are answered and the daemon has ended.
+#[tokio::test]
+async fn beside_a_receiver_that_never_answers_requests_are_served_and_billed_as_usual() {
+    let receiver = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = receiver.local_addr().expect("an address");
+    let place = Place::telling(&format!("url = \"http://{address}/told\"")).await;
+    let daemon = place.daemon().await;
+    spend(&daemon).await;
+    spend(&daemon).await;
+    let accepted = timeout(Duration::from_secs(10), receiver.accept()).await;
+    let (mut silent, _) = accepted.expect("a notice").expect("a connection");
+    let line = b"POST /told HTTP/1.1\r\n";
+    let mut posted = vec![0; line.len()];
+    silent.read_exact(&mut posted).await.expect("the notice");
+    assert_eq!(posted, line);
+
+    // Orders are taken, too.
+    let raise = ["caps", "raise", "all", "day", "--to-usd", "0.001"];
+    let raised = place.run(&raise).await;
+    assert!(raised.status.success(), "{raised:?}");
+    for _ in 0..8 {
+        spend(&daemon).await;
+    }
+    let billed: Vec<_> = entries(&place.at("state"))
+        .iter()
+        .map(|entry| entry.billed_micro_usd.map(|billed| billed.get()))
+        .collect();
+    assert_eq!(billed, [Some(30); 10]);
+    let metrics = daemon.admin_page("/metrics").await.text();
+    let sent = r#"bursar_cap_notices_total{result="sent"} 0"#;
+    assert!(metrics.contains(sent), "{metrics}");
+    daemon.terminate().await;
+    drop(silent);
 }
 
 /// Three trials and the notice of a cap at once, to a program that says when another one runs beside it.
