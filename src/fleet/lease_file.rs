@@ -142,6 +142,23 @@ impl KeptLeases {
         state.replace(FILE, &line)
     }
 
+    /// For a ledger that leaves: the fleet then takes back what was leased of windows that have not begun.
+    pub fn forget_ahead(
+        state: &Directory,
+        ledger: Uuid,
+        machine: &Machine,
+        up_ms: u64,
+    ) -> Result<(), LedgerError> {
+        let kept = Self::read(state, ledger, machine, up_ms)?;
+        let begun = kept.slices.iter();
+        let begun = begun.filter(|slice| slice.begins_up_ms <= up_ms);
+        let begun: Vec<Slice> = begun.cloned().collect();
+        match kept.is_void || begun.len() == kept.slices.len() {
+            true => Ok(()),
+            false => Self::store(state, ledger, machine, &begun),
+        }
+    }
+
     /// Nothing is held by this ledger's name.
     pub fn remove(state: &Directory) -> Result<(), LedgerError> {
         state.remove(FILE)

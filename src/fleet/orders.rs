@@ -35,7 +35,7 @@ pub enum FleetOrders {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeardOrders {
     freezes: Vec<FleetFreeze>,
-    /// `None`: of a schema that does not keep them, where what is not frozen is thawed.
+    /// `None`: of an older schema, which keeps none.
     thaws: Option<Vec<FleetThaw>>,
 }
 
@@ -46,13 +46,15 @@ pub struct FleetFreeze {
     app: String,
     since_ms: u64,
     by: String,
+    /// Of a database that keeps thaws: one that does not have it any more is a restored one.
+    #[serde(default)]
+    ends_by_thaw: bool,
 }
 
 /// The last one of an app, by the database's clock as the freezes are.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 struct FleetThaw {
-    /// `None`: every one.
-    app: Option<String>,
+    app: String,
     at_ms: u64,
 }
 
@@ -95,6 +97,45 @@ impl FleetOrders {
         }
     }
 
+    /// What is in force behind an answer. A freeze that the database does not have any more ends by its thaw, or as one of
+    /// an older schema.
+    pub fn after(&self, heard: &HeardOrders) -> Self {
+        let mut freezes = heard.freezes.clone();
+        for freeze in &mut freezes {
+            freeze.ends_by_thaw = heard.thaws.is_some();
+        }
+        if let Self::Heard(before) = self {
+            let is_there = |old: &FleetFreeze| heard.freezes.iter().any(|new| new.app == old.app);
+            let thaws = heard.thaws.as_deref().unwrap_or_default();
+            let is_thawed = |old: &FleetFreeze| {
+                let mut thaws = thaws.iter();
+                thaws.any(|thaw| thaw.app == old.app && thaw.at_ms >= old.since_ms)
+            };
+            let held = before.iter().filter(|old| old.ends_by_thaw);
+            freezes.extend(
+                held.filter(|old| !is_there(old) && !is_thawed(old))
+                    .cloned(),
+            );
+            freezes.sort_by(|one, other| one.app.cmp(&other.app));
+        }
+        Self::Heard(freezes)
+    }
+
+    /// Where others are there.
+    pub fn store_new(&self, state: &Directory) -> Result<(), LedgerError> {
+        match (Self::read(state, 0)? == *self, self) {
+            (false, Self::Heard(freezes)) => Self::store(freezes.clone(), state),
+            (true, _) | (_, Self::Damaged { .. }) => Ok(()),
+        }
+    }
+
+    fn store(freezes: Vec<FleetFreeze>, state: &Directory) -> Result<(), LedgerError> {
+        let format = FORMAT;
+        let body = OrdersFile { format, freezes };
+        let line = sealed(START, &body).map_err(|error| LedgerError::io(state.path(), error))?;
+        state.replace(FILE, &line)
+    }
+
     /// No order of a fleet is left here.
     pub fn remove(state: &Directory) -> Result<(), LedgerError> {
         state.remove(FILE)
@@ -128,48 +169,6 @@ impl HeardOrders {
         let freezes = serde_json::from_str(freezes).ok()?;
         let thaws = thaws.map(serde_json::from_str).transpose().ok()?;
         Some(Self { freezes, thaws })
-    }
-
-    /// Puts on the disk what is in force now, and gives it. With an error it is in force all the same, until a restart.
-    pub fn keep(&self, state_dir: &Path) -> (FleetOrders, Result<(), LedgerError>) {
-        let read = Directory::open(state_dir)
-            .and_then(|state| FleetOrders::read(&state, 0).map(|before| (state, before)));
-        match read {
-            Ok((state, before)) => {
-                let freezes = self.after(&before);
-                let now = FleetOrders::Heard(freezes.clone());
-                let stored = match before == now {
-                    true => Ok(()),
-                    false => Self::store(freezes, &state),
-                };
-                (now, stored)
-            }
-            Err(error) => (FleetOrders::Heard(self.freezes.clone()), Err(error)),
-        }
-    }
-
-    /// A database that does not have a freeze is one that was restored from before it, unless it has its thaw.
-    fn after(&self, before: &FleetOrders) -> Vec<FleetFreeze> {
-        let mut freezes = self.freezes.clone();
-        if let (FleetOrders::Heard(before), Some(thaws)) = (before, &self.thaws) {
-            let is_over = |old: &FleetFreeze| {
-                let thawed = |thaw: &FleetThaw| {
-                    let is_its = thaw.app.as_ref().is_none_or(|app| *app == old.app);
-                    is_its && thaw.at_ms >= old.since_ms
-                };
-                self.freezes.iter().any(|new| new.app == old.app) || thaws.iter().any(thawed)
-            };
-            freezes.extend(before.iter().filter(|old| !is_over(old)).cloned());
-            freezes.sort_by(|one, other| one.app.cmp(&other.app));
-        }
-        freezes
-    }
-
-    fn store(freezes: Vec<FleetFreeze>, state: &Directory) -> Result<(), LedgerError> {
-        let format = FORMAT;
-        let body = OrdersFile { format, freezes };
-        let line = sealed(START, &body).map_err(|error| LedgerError::io(state.path(), error))?;
-        state.replace(FILE, &line)
     }
 }
 

@@ -166,8 +166,6 @@ CREATE TABLE IF NOT EXISTS thaws (
     app text PRIMARY KEY CHECK (length(app) <= 64),
     at timestamptz NOT NULL
 );
--- An older schema kept none: a freeze of before that is not here was thawed.
-ALTER TABLE about ADD COLUMN IF NOT EXISTS thaws_kept_since timestamptz NOT NULL DEFAULT clock_timestamp();
 
 -- A cap over all ledgers that obey it.
 CREATE TABLE IF NOT EXISTS caps (
@@ -671,8 +669,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = bursar_fleet, pg_temp AS 
 $$;
 
 -- Says that the ledger is there, and asks what of it is here, and what is ordered. `freezes`: a JSON array of
--- {app, since_ms, by}, where the app '' is all apps; `thaws`: one of {app, at_ms}, where the app
--- null is every one.
+-- {app, since_ms, by}, where the app '' is all apps; `thaws`: one of {app, at_ms}.
 -- `is_awaited`: nothing is granted, for one, until it has presented its leases. `p_journal_seq`: the last line of its journal;
 -- NULL: that is not known, so what it said before stays, also that it left.
 CREATE OR REPLACE FUNCTION hello(p_ledger uuid, p_secret bytea, p_host_label text, p_bursar text,
@@ -706,10 +703,10 @@ BEGIN
     mark_seq := known.mark_seq;
     mark_chain := known.mark_chain;
     freezes := (SELECT coalesce(json_agg(json_build_object('app', f.app,
-        'since_ms', (extract(epoch FROM f.since) * 1000)::bigint, 'by', f.ordered_by) ORDER BY f.app), '[]')::text
+        'since_ms', unix_ms(f.since), 'by', f.ordered_by) ORDER BY f.app), '[]')::text
         FROM freezes AS f);
-    thaws := (SELECT json_agg(json_build_object('app', t.app, 'at_ms', unix_ms(t.at)))::text
-        FROM (SELECT k.app, k.at FROM thaws AS k UNION ALL SELECT NULL, a.thaws_kept_since FROM about AS a) AS t);
+    thaws := (SELECT coalesce(json_agg(json_build_object('app', t.app, 'at_ms', unix_ms(t.at))), '[]')::text
+        FROM thaws AS t);
 END
 $$;
 

@@ -19,6 +19,7 @@ use super::answer::FleetError;
 use super::chain::Chain;
 use super::database::{Fleet, Standing, Taken};
 use super::identity::{FleetIdentity, IdentityError};
+use super::lease_file::{KeptLeases, Machine};
 use super::marks::Marks;
 use crate::ledger::LedgerError;
 use crate::ledger::query::{GapWhy, Place, Shelved, Since, compacted_seq, last_seq, lines_since};
@@ -161,6 +162,13 @@ impl Shipping {
         // What was acknowledged before was so by another fleet, or is forgotten.
         self.marks = Marks::read(&self.directory()?, 0)?;
         Ok(())
+    }
+
+    /// The fleet does not wait for this ledger any more. `up_ms`: since the machine's start.
+    pub async fn leave(&self, fleet: &Fleet, up_ms: u64) -> Result<(), Trouble> {
+        let ledger = self.identity.ledger;
+        KeptLeases::forget_ahead(&self.directory()?, ledger, &Machine::this(), up_ms)?;
+        Ok(fleet.leave(&self.identity).await?)
     }
 
     pub fn identity(&self) -> &FleetIdentity {

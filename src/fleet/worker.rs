@@ -2,7 +2,7 @@
 //!
 //! Promise: in no request's path, but for one whose part of a shared cap is used up, which wakes it; a database that is
 //! away, slow or of another version changes nothing but what is reported, is named once in the log for each reason, and
-//! is caught up with. What was ordered holds until the database says otherwise, also over a restart.
+//! is caught up with. What was ordered holds until it is thawed, also over a restart.
 
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -24,8 +24,7 @@ use super::lease_file::{KeptLeases, Machine};
 use super::listen::{Hints, share};
 use super::orders::{FleetOrders, HeardOrders};
 use super::pace::Pacer;
-use super::ship::{Hearing, Shipped, Shipping, Trouble, journal_seq};
-use crate::calendar;
+use super::ship::{Hearing, Shipping, Trouble, journal_seq};
 use crate::caps::{Caps, Round};
 use crate::ceilings::Shared;
 use crate::clock::{SharedClock, millis};
@@ -33,6 +32,10 @@ use crate::config::FleetTable;
 use crate::ledger::state_dir::Directory;
 use crate::ledger::{Copied, LedgerError};
 use crate::telemetry::metrics::{FleetFigures, Metrics};
+
+mod visited;
+
+use visited::{ShipOutcome, Visited, note};
 
 /// What is ordered is heard at least this often, whatever `ship_interval_s` is.
 const HELLO_PAUSE: Duration = Duration::from_secs(30);
@@ -58,6 +61,8 @@ pub struct Worker {
     metrics: Arc<Metrics>,
     reported: Mutex<FleetFigures>,
     machine: Machine,
+    /// As they are in force.
+    orders: Mutex<FleetOrders>,
     /// The name by which shared caps are leased.
     holder: Mutex<Option<Uuid>>,
     /// The fleet's mark of this ledger, as its database stated it last; one that was restored states less than was
@@ -83,21 +88,6 @@ enum Errand {
     Leave,
 }
 
-/// What a visit that reached the database came to.
-struct Visited {
-    lines: ShipOutcome,
-    /// Why leases of shared caps are not up to date.
-    lease_trouble: Option<Trouble>,
-}
-
-/// What became of the lines that the fleet lacked.
-enum ShipOutcome {
-    /// They were not the errand, which shows nothing of them.
-    NotAsked,
-    Shipped(Shipped),
-    Stuck(Trouble),
-}
-
 // === impl Worker ===
 
 impl Worker {
@@ -120,6 +110,7 @@ impl Worker {
                 ..FleetFigures::default()
             }),
             machine: Machine::this(),
+            orders: Mutex::new(FleetOrders::Heard(Vec::new())),
             holder: Mutex::new(None),
             stated_seq: Mutex::new(None),
             visiting: tokio::sync::Mutex::new(()),
@@ -140,6 +131,7 @@ impl Worker {
         let state = Directory::open(&self.state_dir)?;
         let orders = FleetOrders::read(&state, self.clock.wall_ms())?;
         caps.obey_fleet(orders.freezes());
+        *self.orders.lock() = orders;
         if !self.table.shared_caps.is_empty() {
             let kept = self.kept_leases(&state)?;
             let (names, is_ephemeral) = (&self.table.shared_caps, self.table.ephemeral);
@@ -223,6 +215,9 @@ impl Worker {
             // Nobody is to wait for the leases of a machine that does not come again. One that leaves does so also with
             // lines that the fleet refuses.
             if leaves || (self.table.ephemeral && is_heard) {
+                if leaves {
+                    self.forget_orders();
+                }
                 match self.say_goodbye().await {
                     Ok(()) => tracing::info!("this ledger has left its fleet"),
                     Err(trouble) => {
@@ -240,17 +235,30 @@ impl Worker {
         }
     }
 
+    /// Another fleet's database would not have them.
+    fn forget_orders(&self) {
+        let removed =
+            Directory::open(&self.state_dir).and_then(|state| FleetOrders::remove(&state));
+        if let Err(error) = removed {
+            tracing::warn!(%error, "what the fleet ordered stays in the state directory");
+        }
+    }
+
     async fn say_goodbye(&self) -> Result<(), Trouble> {
         let Some(shipping) = self.known().await? else {
             return Ok(());
         };
         let (address, _) = self.address().await?;
         let fleet = Fleet::connect(&address).await?;
-        Ok(fleet.leave(shipping.identity()).await?)
+        shipping
+            .leave(&fleet, millis(self.clock.since_boot()))
+            .await
     }
 
     fn keep(&self, heard: &HeardOrders) -> FleetOrders {
-        let (orders, stored) = heard.keep(&self.state_dir);
+        let orders = self.orders.lock().after(heard);
+        self.orders.lock().clone_from(&orders);
+        let stored = Directory::open(&self.state_dir).and_then(|state| orders.store_new(&state));
         if let Err(error) = stored {
             tracing::error!(%error, "what the fleet ordered cannot be kept over a restart");
         }
@@ -551,49 +559,7 @@ impl Worker {
     }
 }
 
-/// Logs each trouble once, and the end of all. Whether this visit had none. Trouble with the lines stays until a visit
-/// ships them: one that ships nothing comes to its end all the same.
-fn note(reported: &mut FleetFigures, visited: Result<Visited, Trouble>) -> bool {
-    const NO_LINES: &str = "the fleet gets no lines; requests go on";
-    let (lines, trouble, so) = match visited {
-        Ok(visited) => {
-            let of_leases = |trouble| format!("shared caps cannot be leased: {trouble}");
-            let trouble = visited.lease_trouble.map(of_leases);
-            (visited.lines, trouble, "lines are shipped all the same")
-        }
-        Err(trouble) => {
-            let trouble = Some(trouble.to_string());
-            (ShipOutcome::NotAsked, trouble, NO_LINES)
-        }
-    };
-    let is_heard = trouble.is_none() && !matches!(lines, ShipOutcome::Stuck(_));
-    let ship_trouble = match lines {
-        ShipOutcome::NotAsked => reported.ship_trouble.clone(),
-        ShipOutcome::Shipped(_) => None,
-        ShipOutcome::Stuck(trouble) => Some(trouble.to_string()),
-    };
-    let so = ship_trouble.as_ref().map_or(so, |_| NO_LINES);
-    // What broke off the lines may then keep the next visit from coming there at all: it is one reason.
-    let before = [reported.trouble.clone(), reported.ship_trouble.clone()];
-    for now in [&trouble, &ship_trouble] {
-        if let Some(trouble) = now.as_ref().filter(|_| !before.contains(now)) {
-            let since = reported.heard_ms.and_then(calendar::rfc3339);
-            tracing::warn!(trouble, since, "{so}");
-        }
-    }
-    let had_trouble = reported.troubles().is_some();
-    reported.trouble = trouble;
-    reported.ship_trouble = ship_trouble;
-    if had_trouble && reported.troubles().is_none() {
-        tracing::info!("the fleet is reached again");
-    }
-    is_heard
-}
-
 /// A tenth more or less, so that many that started together do not come together.
 fn spread(pause: Duration) -> Duration {
     pause.mul_f64(SHORTEST + share() * 0.2)
 }
-
-#[cfg(test)]
-mod tests;

@@ -22,9 +22,9 @@ use crate::cli::locate::LedgerArgs;
 use crate::cli::output::{remark, say, say_document};
 use crate::cli::runtime::block_on;
 use crate::cli::whole_file::WholeFile;
-use crate::clock::SystemClock;
+use crate::clock::{SystemClock, millis};
 use crate::config::{Whereabouts, is_label};
-use crate::fleet::{Fleet, FleetError, FleetIdentity, FleetOrders, Shipping, UrlFile};
+use crate::fleet::{Fleet, FleetError, FleetIdentity, FleetOrders, Shipping, Trouble, UrlFile};
 use crate::ledger::state_dir::Directory;
 
 /// The system service's configuration, whose user cannot read a file of mode 0600 beside it.
@@ -360,14 +360,22 @@ fn with_fleet(text: &str, url_file: &Path, host_label: Option<&str>) -> Option<S
     says_all.then_some(new)
 }
 
-/// The configuration without the URL's file, and without the shared caps, which are refused where that is not;
-/// `None`: it would not say what is meant.
+/// The configuration without the URL's file, and with its shared caps as a comment, for they are refused where that is
+/// not; `None`: it would not say what is meant.
 fn without_fleet(text: &str) -> Option<String> {
-    let left = lines_of_fleet(text);
-    let goes = |line: &str| ["url_file", "shared_caps"].contains(&key_of(line));
-    let left = left.filter(|(line, is_fleet)| !(*is_fleet && goes(line)));
-    let new: String = left.map(|(line, _)| line).collect();
-    says(&new, "url_file", None).then_some(new)
+    let lines = lines_of_fleet(text).map(|(line, is_fleet)| match key_of(line) {
+        "url_file" if is_fleet => String::new(),
+        "shared_caps" if is_fleet => format!("# {line}"),
+        _ => line.to_owned(),
+    });
+    let new: String = lines.collect();
+    (says(&new, "url_file", None) && !shares_caps(&new)).then_some(new)
+}
+
+fn shares_caps(text: &str) -> bool {
+    let file = toml::de::DeTable::parse(text).ok();
+    let fleet = file.as_ref().and_then(|file| file.get_ref().get("fleet"));
+    fleet.is_some_and(|table| table.get_ref().get("shared_caps").is_some())
 }
 
 /// Whether this is the value of a key below `[fleet]`; `None`: there is no such key.
@@ -423,10 +431,21 @@ pub fn leave(args: &LeaveArgs) -> Result<(), CliError> {
     match (ledger, shipped) {
         (Some(ledger), Some(_)) => say(format_args!(
             "the ledger {ledger} has left its fleet; what it shipped stays counted there. Its file with the URL can be \
-             removed; `bursar fleet join` brings it back under the same name",
+             removed; `bursar fleet join` brings it back under the same name{}",
+            shared(&place)
         )),
         (Some(ledger), None) => say(untold(ledger)),
         (None, _) => say("this ledger was in no fleet; its configuration names none any more"),
+    }
+}
+
+/// What is said of the shared caps.
+fn shared(place: &Whereabouts) -> &'static str {
+    match place.fleet.shared_caps.is_empty() {
+        true => "",
+        false => {
+            ". It obeys no shared cap any more: shared_caps below [fleet] is a comment now, to be taken up again after a join"
+        }
     }
 }
 
@@ -473,7 +492,8 @@ fn leave_by_restart(args: &LeaveArgs, place: &Whereabouts) -> Result<(), CliErro
     }
     say(format_args!(
         "the system service leaves its fleet with its next stop, which ships what the fleet takes and says so there: {THEN}\n\
-         What it shipped stays counted there. /etc/bursar/fleet-url can be removed after that"
+         What it shipped stays counted there. /etc/bursar/fleet-url can be removed after that{}",
+        shared(place)
     ))
 }
 
@@ -509,14 +529,15 @@ async fn shipped_to_the_end(place: &Whereabouts, may_be_less: bool) -> Result<u6
     let Some(mut shipping) = shipping.map_err(failed)? else {
         return Ok(0);
     };
-    let now_ms = SystemClock::shared().wall_ms();
-    let visited = shipping.visit(&fleet, now_ms).await.map_err(failed);
+    let clock = SystemClock::shared();
+    let visited = shipping.visit(&fleet, clock.wall_ms()).await;
+    let visited = visited.map_err(failed);
     if visited.is_err() && !may_be_less {
         return visited.map(|shipped| shipped.lines);
     }
-    match fleet.leave(shipping.identity()).await {
+    match shipping.leave(&fleet, millis(clock.since_boot())).await {
         // The fleet has shut it out, or never had it: nobody waits for it.
-        Ok(()) | Err(FleetError::Revoked | FleetError::Unknown) => {}
+        Ok(()) | Err(Trouble::Fleet(FleetError::Revoked | FleetError::Unknown)) => {}
         Err(error) => return Err(failed(error)),
     }
     if let Err(error) = visited {

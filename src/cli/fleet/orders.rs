@@ -1,7 +1,7 @@
 //! `bursar fleet freeze` and `thaw`: a switch for all machines.
 //!
 //! Promise: with exit code 0 the order is in the database; each machine obeys it with its next hello, some half
-//! a minute later where it reaches the database, and keeps to it until the database says otherwise.
+//! a minute later where it reaches the database, and keeps to it until the fleet's thaw.
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ pub fn thaw(args: &OrderArgs) -> Result<(), CliError> {
     let done = match changed {
         true => format!("{whose} thawed in the fleet; what a machine has frozen by itself stays"),
         false => format!(
-            "{whose} not frozen in the fleet; a machine that holds a freeze of it ends it now"
+            "{whose} not frozen in the fleet; a machine that still holds a freeze of it ends that with its next hello"
         ),
     };
     let names: Vec<&str> = left

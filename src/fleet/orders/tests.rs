@@ -10,8 +10,10 @@ fn heard(freezes: &str, thaws: Option<&str>) -> HeardOrders {
 
 /// What is in force behind it, which is on the disk.
 fn kept(state: &Directory, freezes: &str, thaws: Option<&str>) -> FleetOrders {
-    let (orders, stored) = heard(freezes, thaws).keep(state.path());
-    stored.unwrap();
+    let orders = FleetOrders::read(state, 9)
+        .unwrap()
+        .after(&heard(freezes, thaws));
+    orders.store_new(state).unwrap();
     assert_eq!(FleetOrders::read(state, 9).unwrap(), orders);
     orders
 }
@@ -58,15 +60,8 @@ fn a_freeze_ends_by_its_own_thaw_alone() {
             Some(NONE),
             vec![("", 1), ("ci", 2), ("web", 5)],
         ),
-        // Before thaws were kept.
-        (NONE, Some(r#"[{"app":null,"at_ms":1}]"#), vec![("ci", 2)]),
-        // A schema that keeps no thaws.
-        (NONE, None, vec![]),
-        (
-            r#"[{"app":"web","since_ms":5,"by":"bob"}]"#,
-            None,
-            vec![("web", 5)],
-        ),
+        // Restored from before its schema kept thaws.
+        (NONE, None, vec![("", 1), ("ci", 2)]),
     ];
     for (freezes, thaws, wanted) in rows {
         let place = tempfile::tempdir().unwrap();
@@ -82,6 +77,20 @@ fn a_freeze_ends_by_its_own_thaw_alone() {
             .map(|freeze| (&*freeze.app, freeze.since_ms))
             .collect();
         assert_eq!(now, wanted, "{freezes} {thaws:?}");
+    }
+}
+
+#[test]
+fn a_freeze_of_an_older_schema_ends_where_it_is_not_there_any_more() {
+    for thaws in [None, Some(NONE)] {
+        let place = tempfile::tempdir().unwrap();
+        let state = Directory::open_or_create(&place.path().join("state")).unwrap();
+        kept(&state, HEARD, None);
+        assert_eq!(
+            kept(&state, NONE, thaws),
+            FleetOrders::Heard(Vec::new()),
+            "{thaws:?}"
+        );
     }
 }
 

@@ -104,14 +104,16 @@ async fn a_shared_cap_stops_every_machine_and_is_exceeded_by_one_request_of_each
     assert_eq!(sum(&postgres, "open"), 0, "a stop gives back what is open");
 }
 
-/// The month's window began before that of the day, which has not ended.
+/// The month's window began before that of the hour, which has not ended.
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]
 async fn a_cap_that_gets_a_longer_period_is_spent_on() {
-    let postgres = capped(1_000_000);
+    let postgres = fleet();
+    let by_hour = "SELECT bursar_fleet.order_cap('team', 'hour', 'Europe/Berlin', 1000000)";
+    assert_eq!(postgres.sql(DATABASE, by_hour), "made");
     let sandbox = Sandbox::start().await;
     let member = Member::with(&sandbox.url(), &postgres, 1, WITHOUT_FLOOR).await;
-    member.buy("by day").await;
+    member.buy("by hour").await;
     let longer = "SELECT bursar_fleet.order_cap('team', 'month', 'Europe/Berlin', 1000000)";
     assert_eq!(postgres.sql(DATABASE, longer), "changed");
     // The first is 16 of the dearest.
@@ -152,6 +154,10 @@ async fn a_machine_that_leaves_keeps_neither_its_allowance_nor_what_it_leased_ah
 
     assert_eq!(sum(&postgres, "open"), 0);
     assert_eq!(sum(&postgres, "charged"), sandbox.debited().await);
+    let kept = std::fs::read_to_string(member.state_dir().join("fleet-leases")).expect("a file");
+    let kept: serde_json::Value = serde_json::from_str(&kept).expect("a line");
+    let kept = kept["leases"].as_array().map(Vec::len);
+    assert_eq!(kept, Some(1), "what came back is not spent after a return");
 }
 
 #[tokio::test]

@@ -107,13 +107,17 @@ impl Holding {
         self.slices.get(self.current_at(up_ms)?)
     }
 
-    /// That of the cap's window of now. Where none was granted of it, the latest that has not ended: it is of the next
-    /// window, which has begun since, or of the cap before its period or its zone was changed.
+    /// That of the cap's window of now. Where none was granted of it, or the window was not heard since the start, the
+    /// latest that is open: it is of the next window, which has begun since, or of the cap before its period or its zone was
+    /// changed.
     fn current_at(&self, up_ms: u64) -> Option<usize> {
-        let slices = || self.slices.iter();
-        let of_now = |slice: &Slice| slice.is_current(up_ms) && Some(slice.window) == self.window;
-        let latest = || slices().rposition(|slice| slice.is_current(up_ms));
-        slices().rposition(of_now).or_else(latest)
+        let at = |is_it: &dyn Fn(&Slice) -> bool| {
+            let mut slices = self.slices.iter();
+            slices.rposition(|slice| slice.is_current(up_ms) && is_it(slice))
+        };
+        at(&|slice| Some(slice.window) == self.window)
+            .or_else(|| at(&|slice| u128::from(slice.limit().get()) > slice.billed.get()))
+            .or_else(|| at(&|_| true))
     }
 
     pub fn nothing(&self, up_ms: u64) -> Option<Nothing> {

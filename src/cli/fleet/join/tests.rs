@@ -38,9 +38,18 @@ fn the_lines_of_a_fleet_go_below_its_table_or_to_the_end() {
 fn a_machine_that_leaves_shares_no_caps_any_more() {
     let one = format!("[fleet]\n{URL_FILE}shared_caps = [\"team\"] # ours\nship_people = true\n");
     let left = without_fleet(&one).unwrap();
-    assert_eq!(left, "[fleet]\nship_people = true\n");
-    let several = format!("[fleet]\n{URL_FILE}shared_caps = [\n  \"team\",\n]\n");
-    assert_eq!(without_fleet(&several), None, "nor half of it");
+    assert_eq!(
+        left,
+        "[fleet]\n# shared_caps = [\"team\"] # ours\nship_people = true\n"
+    );
+    // What is on several lines, or under another spelling, would stay.
+    for other in [
+        "shared_caps = [\n  \"team\",\n]",
+        "\"shared_caps\" = [\"team\"]",
+    ] {
+        let other = format!("[fleet]\n{URL_FILE}{other}\n");
+        assert_eq!(without_fleet(&other), None, "{other}");
+    }
 }
 
 #[test]

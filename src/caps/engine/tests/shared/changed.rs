@@ -95,6 +95,31 @@ fn after_it_that_goes_back_at_once() {
     }
 }
 
+/// The window is not known after it, and the database is away.
+#[test]
+fn after_a_restart_what_is_open_is_spent() {
+    for (old, new) in changes() {
+        let mut slices = Vec::new();
+        for (mut live, billed) in [(of_window(7, 100, old), 100), (of_window(8, 500, new), 0)] {
+            live.billed = MicroUsdSum::from_micro_usd(billed);
+            let call = Call {
+                began_up_ms: 0,
+                ended_up_ms: 0,
+            };
+            slices.push(Slice::of(&live, call));
+        }
+        slices.sort_by_key(|slice| slice.window.since_ms);
+        let mut bench = Bench::new(rules(Limits::default(), &[], 0));
+        let names = [TEAM.to_owned()];
+        bench.engine.shared.obey(&names, false, slices, false);
+        bench.engine.shared.away();
+
+        let (entry, _) = bench.admitted("a");
+
+        assert_eq!(bench.leases_of(entry), [8], "{new:?}");
+    }
+}
+
 /// With the next hello.
 fn orders(bench: &mut Bench, window: Window, leases: Vec<LiveLease>) {
     bench.engine.shared.present();

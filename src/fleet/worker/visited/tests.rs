@@ -1,4 +1,5 @@
 use super::*;
+use crate::fleet::FleetError;
 
 fn came_to(lines: ShipOutcome) -> Result<Visited, Trouble> {
     Ok(Visited {
