@@ -164,8 +164,10 @@ impl Shipping {
         Ok(())
     }
 
-    /// The fleet does not wait for this ledger any more. `up_ms`: since the machine's start.
-    pub async fn leave(&self, fleet: &Fleet, up_ms: u64) -> Result<(), Trouble> {
+    /// The fleet does not wait for this ledger any more. A copy takes its own name before that, for the leases that go back
+    /// would be another machine's. `up_ms`: since the machine's start.
+    pub async fn leave(&mut self, fleet: &Fleet, wall_ms: u64, up_ms: u64) -> Result<(), Trouble> {
+        self.agree(fleet, wall_ms).await?;
         let ledger = self.identity.ledger;
         KeptLeases::forget_ahead(&self.directory()?, ledger, &Machine::this(), up_ms)?;
         Ok(fleet.leave(&self.identity).await?)

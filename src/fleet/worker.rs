@@ -215,9 +215,6 @@ impl Worker {
             // Nobody is to wait for the leases of a machine that does not come again. One that leaves does so also with
             // lines that the fleet refuses.
             if leaves || (self.table.ephemeral && is_heard) {
-                if leaves {
-                    self.forget_orders();
-                }
                 match self.say_goodbye().await {
                     Ok(()) => tracing::info!("this ledger has left its fleet"),
                     Err(trouble) => {
@@ -233,6 +230,9 @@ impl Worker {
             };
             tracing::warn!("[fleet] stop_flush_s is over; the rest {rest}");
         }
+        if leaves {
+            self.forget_orders();
+        }
     }
 
     /// Another fleet's database would not have them.
@@ -245,14 +245,13 @@ impl Worker {
     }
 
     async fn say_goodbye(&self) -> Result<(), Trouble> {
-        let Some(shipping) = self.known().await? else {
+        let Some(mut shipping) = self.known().await? else {
             return Ok(());
         };
         let (address, _) = self.address().await?;
         let fleet = Fleet::connect(&address).await?;
-        shipping
-            .leave(&fleet, millis(self.clock.since_boot()))
-            .await
+        let (wall_ms, up_ms) = (self.clock.wall_ms(), millis(self.clock.since_boot()));
+        shipping.leave(&fleet, wall_ms, up_ms).await
     }
 
     fn keep(&self, heard: &HeardOrders) -> FleetOrders {

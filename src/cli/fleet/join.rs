@@ -434,7 +434,7 @@ pub fn leave(args: &LeaveArgs) -> Result<(), CliError> {
              removed; `bursar fleet join` brings it back under the same name{}",
             shared(&place)
         )),
-        (Some(ledger), None) => say(untold(ledger)),
+        (Some(ledger), None) => say(format_args!("{}{}", untold(ledger), shared(&place))),
         (None, _) => say("this ledger was in no fleet; its configuration names none any more"),
     }
 }
@@ -444,7 +444,7 @@ fn shared(place: &Whereabouts) -> &'static str {
     match place.fleet.shared_caps.is_empty() {
         true => "",
         false => {
-            ". It obeys no shared cap any more: shared_caps below [fleet] is a comment now, to be taken up again after a join"
+            ". It then obeys no shared cap: shared_caps below [fleet] is a comment now, to be taken up again after a join"
         }
     }
 }
@@ -535,7 +535,8 @@ async fn shipped_to_the_end(place: &Whereabouts, may_be_less: bool) -> Result<u6
     if visited.is_err() && !may_be_less {
         return visited.map(|shipped| shipped.lines);
     }
-    match shipping.leave(&fleet, millis(clock.since_boot())).await {
+    let (wall_ms, up_ms) = (clock.wall_ms(), millis(clock.since_boot()));
+    match shipping.leave(&fleet, wall_ms, up_ms).await {
         // The fleet has shut it out, or never had it: nobody waits for it.
         Ok(()) | Err(Trouble::Fleet(FleetError::Revoked | FleetError::Unknown)) => {}
         Err(error) => return Err(failed(error)),

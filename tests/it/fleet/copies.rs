@@ -82,6 +82,29 @@ async fn a_clone_of_a_clone_shares_what_each_of_its_ancestors_shipped() {
     assert_eq!([first.billed(), second.billed(), third.billed()], [2, 3, 3]);
 }
 
+/// Else the original were gone, and its leases ahead were given to others.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_copy_that_leaves_before_it_ever_shipped_leaves_under_a_name_of_its_own() {
+    let postgres = fleet();
+    let origin = pricing(1).await;
+    let original = Bursar::before(&origin.url()).await;
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &original.state_dir(), 1).await;
+    buy(&original, "before").await;
+    ship(&database, &mut shipping).await;
+    let clone = Bursar::on(copied(&original.state_dir()), &origin.url()).await;
+    buy(&original, "the original's").await;
+    buy(&clone, "the clone's").await;
+    ship(&database, &mut shipping).await;
+
+    let mut cloned = joined(&database, &clone.state_dir(), 2).await;
+    cloned.leave(&database, 0, 0).await.expect("it leaves");
+
+    let gone = "SELECT count(copy_of), count(*) FROM bursar_fleet.ledgers WHERE gone IS NOT NULL";
+    assert_eq!(postgres.sql(super::DATABASE, gone), "1|1");
+}
+
 /// Two copies of a copy, with a line that none of the three had shipped.
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]
