@@ -189,3 +189,6 @@ fn not_an_input() -> ServiceError {
         "a text, an array of texts, an array of token numbers, or an array of such arrays",
     )
 }
+
+#[cfg(test)]
+mod tests;
