@@ -55,8 +55,8 @@ unpack() {
 
 has_server || {
     say "setting up PostgreSQL below .cache"
-    # The package postgresql names the one of this release.
-    server=$(apt-cache depends postgresql 2>/dev/null | sed -n 's/.*Depends: \(postgresql-[0-9]*\)$/\1/p' | head -1)
+    # The package postgresql names the one of this release, where there are lists of packages.
+    server=$(apt-cache depends postgresql 2>/dev/null | sed -n 's/.*Depends: \(postgresql-[0-9]*\)$/\1/p' | head -1) || true
     { [ -n "$server" ] && unpack "$server" && unpack "${server/postgresql-/postgresql-client-}" && has_server; } ||
         { apt_install postgresql && has_server; } || {
         skip "the fleet's tests" "no PostgreSQL. Install it: $INSTALL"
