@@ -562,3 +562,6 @@ impl Worker {
 fn spread(pause: Duration) -> Duration {
     pause.mul_f64(SHORTEST + share() * 0.2)
 }
+
+#[cfg(test)]
+mod tests;
