@@ -104,7 +104,7 @@ pub fn compacted_seq(state_dir: &Path) -> Result<u64, LedgerError> {
     Ok(Base::of(&reader).map_or(0, |base| base.last_seq))
 }
 
-/// What follows a place: at most `lines_max` lines. A reader that goes on from their last one moves the same place there.
+/// What follows a place: at most `lines_max` lines and ranges. A reader that goes on from their last one moves the same place there.
 pub fn lines_since(
     state_dir: &Path,
     place: &mut Place,
@@ -164,7 +164,7 @@ fn read_on(
             });
             next = compacted_seq + 1;
         }
-        if seq > next {
+        if seq > next && found.len() < lines_max {
             if !takes_gaps {
                 return Ok(None);
             }
@@ -173,6 +173,11 @@ fn read_on(
                 last_seq: seq - 1,
                 why: GapWhy::Lost,
             });
+            next = seq;
+        }
+        // Behind a range for which there was just room, the line is in the next answer.
+        if found.len() == lines_max {
+            break;
         }
         bytes += line.len();
         found.push(Shelved::Line {

@@ -1,8 +1,8 @@
 //! Copies of a ledger's directory, and copies of the database: nothing is counted twice, and nothing is lost.
 
 use super::{
-    Fleet, Shipping, buy, connect, copied, fleet, joined, left_alone, pricing, pricing_always,
-    ship, summed,
+    Fleet, Shipping, buy, connect, copied, fleet, joined, left_alone, lose_lines, pricing,
+    pricing_always, ship, summed,
 };
 use crate::support::postgres::Postgres;
 use crate::support::{Bursar, Origin};
@@ -189,6 +189,35 @@ async fn copies_that_ship_at_the_same_moment_count_what_both_have_once() {
         }
     }
     assert_eq!(summed(&postgres), (1_104, 1_104));
+}
+
+/// What it asks the database about is a batch, whose last place the loss has.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_copy_that_lost_lines_at_the_end_of_a_batch_takes_a_name_and_ships_the_rest() {
+    let postgres = fleet();
+    let origin = pricing_always(1).await;
+    let original = Bursar::before(&origin.url()).await;
+    let database = connect(&postgres).await;
+    let mut of_original = joined(&database, &original.state_dir(), 1).await;
+    buy(&original, "before").await;
+    ship(&database, &mut of_original).await;
+    let copy = Bursar::on(copied(&original.state_dir()), &origin.url()).await;
+    for number in 0..300 {
+        buy(&copy, &format!("of the copy, {number}")).await;
+    }
+    buy(&original, "the original's").await;
+    ship(&database, &mut of_original).await;
+    // Behind the two that both have there are 499 lines before them.
+    lose_lines(&copy, 502..=503);
+
+    let mut of_copy = joined(&database, &copy.state_dir(), 2).await;
+    let shipped = ship(&database, &mut of_copy).await;
+
+    assert!(shipped.forked);
+    assert_eq!(shipped.mark_seq, shipped.journal_seq);
+    assert_eq!(summed(&postgres), (301, 301), "an outcome is lost");
+    assert_eq!(ledgers(&postgres), "2|1");
 }
 
 /// The database is restored between the moment at which a copy notes another name and that at which it is confirmed.

@@ -8,8 +8,8 @@ use super::commands::Person;
 use super::compacted::bought;
 use super::holder::Holder;
 use super::serving::{Member, is_shipped, lines_behind, metric};
-use super::{DATABASE, connect, fleet, joined, pricing_always, summed};
-use crate::support::within;
+use super::{DATABASE, buy, connect, fleet, joined, lose_lines, pricing_always, ship, summed};
+use crate::support::{Bursar, within};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -159,6 +159,29 @@ async fn lines_that_were_taken_count_also_in_a_visit_that_fails_behind_them() {
     assert_eq!(shipping.take_shipped(), mark_seq);
     assert_eq!(shipping.take_stated(), Some(mark_seq));
     assert!(shipping.take_refused() > 0);
+}
+
+/// The 500th of the first batch is a range that is lost.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn a_batch_has_500_lines_and_losses_at_most() {
+    let postgres = fleet();
+    let origin = pricing_always(1).await;
+    let bursar = Bursar::before(&origin.url()).await;
+    for number in 0..600 {
+        buy(&bursar, &format!("{number}")).await;
+    }
+    lose_lines(&bursar, 500..=501);
+    let database = connect(&postgres).await;
+    let mut shipping = joined(&database, &bursar.state_dir(), 1).await;
+
+    let shipped = ship(&database, &mut shipping).await;
+
+    assert_eq!((shipped.lines, shipped.mark_seq), (1_199, 1_200));
+    // What comes at once is received at one moment.
+    let batches = "SELECT string_agg(lines::text, ' ' ORDER BY received)
+        FROM (SELECT received, count(*) AS lines FROM bursar_fleet.lines GROUP BY received) AS batches";
+    assert_eq!(postgres.sql(DATABASE, batches), "500 500 199");
 }
 
 /// Its backup is older than what the machine knows to be acknowledged, and the visit fails before anything is compared.

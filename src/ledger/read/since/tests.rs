@@ -66,6 +66,35 @@ async fn numbers_without_lines_are_a_range_and_lines_in_another_order_are_none()
     assert_eq!(found[1], gap);
 }
 
+#[tokio::test]
+async fn a_range_that_is_lost_makes_no_answer_longer_than_it_may_be() {
+    let bench = Bench::new();
+    let ledger = bench.open();
+    for _ in 0..3 {
+        buy(&ledger, None, billed(5)).await;
+    }
+    ledger.close().await;
+    let path = bench.segment(1);
+    let text = std::fs::read_to_string(&path).expect("a journal");
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let kept = [&lines[..2], &lines[4..]].concat();
+    std::fs::write(&path, kept.concat()).expect("written");
+    let cases: [(usize, &[&[u64]]); 3] = [
+        (1, &[&[1], &[3], &[4], &[5], &[6]]),
+        (2, &[&[1, 3], &[4, 5], &[6]]),
+        (3, &[&[1, 3, 4], &[5, 6]]),
+    ];
+    for (lines_max, answers) in cases {
+        let mut after = 0;
+        for answer in answers {
+            let found = seqs(&these(&bench, after, lines_max));
+            assert_eq!(found, *answer, "{lines_max} behind {after}");
+            after = found.last().copied().expect("a number");
+        }
+        assert!(these(&bench, after, lines_max).is_empty());
+    }
+}
+
 /// The header of the sums says which numbers were compacted. The numbers behind those are the sums' own.
 #[tokio::test]
 async fn numbers_of_sums_that_are_gone_are_lost_and_those_before_the_sums_were_compacted() {
