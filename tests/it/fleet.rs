@@ -8,6 +8,7 @@ mod copies;
 mod demo;
 mod encrypted;
 mod files;
+mod giving_back;
 mod hints;
 mod holder;
 mod lacking;

@@ -15,7 +15,8 @@ use crate::support::{Answer, Sandbox, eventually, within};
 
 const SHARED: &str = "shared_caps = [\"team\"]\n";
 
-fn sum(postgres: &Postgres, of: &str) -> u64 {
+/// Over all leases.
+pub(super) fn sum(postgres: &Postgres, of: &str) -> u64 {
     let sql = format!("SELECT coalesce(sum({of}), 0) FROM bursar_fleet.leases");
     postgres.sql(DATABASE, &sql).parse().expect("a sum")
 }
