@@ -2,6 +2,7 @@
 //! bursar without its database serves as before.
 
 mod ceilings;
+mod clocks;
 mod commands;
 mod compacted;
 mod copies;

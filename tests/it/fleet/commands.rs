@@ -85,7 +85,7 @@ pub(super) async fn ended(mut command: Command, typed: &str) -> Done {
 }
 
 /// A machine that is in no fleet yet.
-fn machine() -> (TempDir, PathBuf) {
+pub(super) fn machine() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a directory");
     let config = folder.path().join("config.toml");
     let text = "[ledger]\nstate_dir = \"state\"\n\n[fleet]\nship_interval_s = 1\n";
@@ -93,7 +93,7 @@ fn machine() -> (TempDir, PathBuf) {
     (folder, config)
 }
 
-async fn joins(config: &Path, more: &[&str], typed: &str) -> Done {
+pub(super) async fn joins(config: &Path, more: &[&str], typed: &str) -> Done {
     let config = config.to_str().expect("UTF-8");
     given(
         &[&["fleet", "join", "--config", config], more].concat(),
