@@ -20,6 +20,7 @@ mod locks;
 mod months;
 mod outages;
 mod paused;
+mod people;
 mod pooled;
 mod restored;
 mod rights;
@@ -81,6 +82,13 @@ fn summed(postgres: &Postgres) -> (i64, u64) {
         requests.parse().expect("a count"),
         billed.parse().expect("a sum"),
     )
+}
+
+/// Each row of each table of the fleet's database, as text.
+fn everything(postgres: &Postgres) -> String {
+    let tables = "SELECT format('SELECT %L, t FROM %s AS t', c.oid::regclass, c.oid::regclass) FROM pg_class c
+        WHERE c.relkind = 'r' AND c.relnamespace::regnamespace::text !~ '^(pg_|information_schema$)' \\gexec\n";
+    postgres.sql(DATABASE, tables)
 }
 
 /// A service that answers each request with this price.
