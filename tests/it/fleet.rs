@@ -24,6 +24,7 @@ mod people;
 mod pooled;
 mod restored;
 mod rights;
+mod secret;
 mod seeded;
 mod serving;
 mod shared_caps;

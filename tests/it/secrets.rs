@@ -8,5 +8,5 @@ mod credential;
 mod decoded;
 mod memory;
 mod processes;
-mod search;
+pub mod search;
 mod story;

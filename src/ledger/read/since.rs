@@ -173,7 +173,6 @@ fn read_on(
                 last_seq: seq - 1,
                 why: GapWhy::Lost,
             });
-            next = seq;
         }
         // Behind a range for which there was just room, the line is in the next answer.
         if found.len() == lines_max {

@@ -18,14 +18,6 @@ pub struct Place {
 
 impl Needle {
     pub fn new(name: &str, secret: &str) -> Self {
-        let bytes = secret.as_bytes();
-        let hex = |upper: bool, before: &str| -> Vec<u8> {
-            let digits = bytes.iter().map(|byte| match upper {
-                true => format!("{before}{byte:02X}"),
-                false => format!("{before}{byte:02x}"),
-            });
-            digits.collect::<String>().into_bytes()
-        };
         let escaped: String = secret
             .bytes()
             .map(|byte| match byte {
@@ -35,13 +27,28 @@ impl Needle {
                 _ => format!("%{byte:02X}"),
             })
             .collect();
+        let mut needle = Self::of_bytes(name, secret.as_bytes());
+        needle.forms.extend([
+            ("in capitals", secret.to_uppercase().into_bytes()),
+            ("in JSON", json_inside(secret)),
+            ("percent-encoded", escaped.into_bytes()),
+        ]);
+        needle
+    }
+
+    /// One that need not be a text.
+    pub fn of_bytes(name: &str, bytes: &[u8]) -> Self {
+        let hex = |upper: bool, before: &str| -> Vec<u8> {
+            let digits = bytes.iter().map(|byte| match upper {
+                true => format!("{before}{byte:02X}"),
+                false => format!("{before}{byte:02x}"),
+            });
+            digits.collect::<String>().into_bytes()
+        };
         let wide = bytes.iter().flat_map(|byte| [*byte, 0]).collect();
         let decimals: Vec<String> = bytes.iter().map(ToString::to_string).collect();
         let mut forms = vec![
             ("as it is", bytes.to_vec()),
-            ("in capitals", secret.to_uppercase().into_bytes()),
-            ("in JSON", json_inside(secret)),
-            ("percent-encoded", escaped.into_bytes()),
             ("percent-encoded whole", hex(true, "%")),
             ("percent-encoded whole, small", hex(false, "%")),
             ("in hex", hex(false, "")),
