@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::cells::counted;
 use super::error::CliError;
 use super::locate::LedgerArgs;
-use super::output::say;
+use super::output::{remark, say};
 use super::runtime::block_on;
 use crate::calendar;
 use crate::clock::SystemClock;
@@ -59,6 +59,12 @@ pub fn compact(args: &Args) -> Result<(), CliError> {
         ));
     }
     let report = if args.dry_run {
+        if whereabouts.fleet.url_file.is_some() {
+            remark(
+                "bursar: this ledger is in a fleet: the daemon compacts only what the fleet has acknowledged, and nothing \
+                 younger than [fleet] resend_days",
+            );
+        }
         let age_ms = u64::try_from(older_than.as_millis()).unwrap_or(u64::MAX);
         compactable(&whereabouts.state_dir, now_ms.saturating_sub(age_ms))?
     } else if whereabouts.fleet.url_file.is_some() {

@@ -78,6 +78,19 @@ impl Operator {
         self.0.call(sql, &parameters).await.map(|_| ())
     }
 
+    /// Of each code that can still let a ledger in: until when, Unix milliseconds, and its note. The first to end first. None
+    /// where the schema is older.
+    pub async fn invitations(&self) -> Result<Vec<(u64, Option<String>)>, FleetError> {
+        let sql = "SELECT (extract(epoch FROM expires) * 1000)::bigint, note FROM bursar_fleet.open_invitations \
+                   ORDER BY expires, note";
+        let rows = match self.0.call(sql, &[]).await {
+            Err(FleetError::NoSchema) => Vec::new(),
+            rows => rows?,
+        };
+        let read = |row: &Row| Ok((seq(row, 0)?, value(row, 1)?));
+        rows.iter().map(read).collect()
+    }
+
     /// With `copies` also all that came of it by copies. `false`: the fleet has no such ledger.
     pub async fn revoke(&self, ledger: Uuid, copies: bool) -> Result<bool, FleetError> {
         let sql = "SELECT bursar_fleet.revoke_ledger($1, $2)";
@@ -182,6 +195,13 @@ impl Operator {
         let since_ms = time(since_ms);
         let row = self.0.one(sql, &[(&since_ms, Type::INT8)]).await?;
         seq(&row, 0)
+    }
+
+    /// Whether the database takes a zone's name for one of its abbreviations, whose distance from UTC is the same all year.
+    pub async fn is_abbreviation(&self, zone: &str) -> Result<bool, FleetError> {
+        let sql = "SELECT upper($1) NOT IN ('UTC', 'GMT', 'UCT', 'ZULU', 'EST', 'MST', 'HST') \
+                   AND EXISTS (SELECT FROM pg_timezone_abbrevs WHERE abbrev = upper($1))";
+        self.only(sql, &[(&zone, Type::TEXT)]).await
     }
 
     /// Sums over entries that began in a range, by the clocks of their machines; Unix milliseconds. `zone`: an IANA
@@ -348,6 +368,15 @@ impl FleetLedger {
     }
 }
 
+/// As of one ledger: an hour that the clocks go through twice is named twice, the second time with its distance from UTC.
+const HOUR: &str = "to_char(started AT TIME ZONE $3, 'YYYY-MM-DD HH24:00') || \
+    CASE WHEN date_trunc('hour', started AT TIME ZONE $3) NOT IN \
+        (date_trunc('hour', (started - interval '1 hour') AT TIME ZONE $3), \
+        date_trunc('hour', (started - interval '2 hours') AT TIME ZONE $3)) THEN '' \
+    ELSE to_char(trunc(extract(epoch FROM (started AT TIME ZONE $3) - (started AT TIME ZONE 'UTC')) / 3600), 'FMSG00') \
+        || coalesce(to_char(nullif(abs(extract(minute FROM (started AT TIME ZONE $3) \
+            - (started AT TIME ZONE 'UTC'))), 0), 'FM\":\"00'), '') END";
+
 /// The year 5138.
 const MS_MAX: u64 = 100_000_000_000_000;
 
@@ -363,6 +392,11 @@ fn unreadable(what: &str) -> FleetError {
 // === impl FleetBy ===
 
 impl FleetBy {
+    /// Whether its rows begin by a time zone's clock.
+    pub fn is_of_calendar(self) -> bool {
+        matches!(self, Self::Hour | Self::Day | Self::Week | Self::Month)
+    }
+
     /// An expression of text. `$3` is the time zone.
     fn column(self) -> &'static str {
         match self {
@@ -372,7 +406,7 @@ impl FleetBy {
             Self::Operation => "coalesce(operation, '')",
             Self::ServedBy => "coalesce(served_by, 'unknown')",
             Self::State => "coalesce(state, '')",
-            Self::Hour => "to_char(started AT TIME ZONE $3, 'YYYY-MM-DD HH24:00')",
+            Self::Hour => HOUR,
             Self::Day => "to_char(started AT TIME ZONE $3, 'YYYY-MM-DD')",
             Self::Week => "to_char(started AT TIME ZONE $3, 'IYYY-\"W\"IW')",
             Self::Month => "to_char(started AT TIME ZONE $3, 'YYYY-MM')",

@@ -191,7 +191,8 @@ CREATE TABLE IF NOT EXISTS shares (
 ALTER TABLE shares DROP CONSTRAINT IF EXISTS shares_cap_fkey;
 
 -- What one ledger may spend of a cap's window, in micro-dollars: it grows by grants and shrinks by what is given back.
--- The id is never made twice, not by a restored database either. A cap that was removed leaves its leases.
+-- The id is never made twice, not by a restored database either. A cap that was removed leaves its leases. Those of windows
+-- that are over stay: they are the sums by cap window, and a price that is learnt late belongs to one of them.
 CREATE TABLE IF NOT EXISTS leases (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     ledger uuid NOT NULL REFERENCES ledgers,
@@ -218,6 +219,8 @@ CREATE TABLE IF NOT EXISTS leases (
 );
 CREATE UNIQUE INDEX IF NOT EXISTS leases_one ON leases (ledger, cap, since, until) WHERE replaced IS NULL;
 CREATE INDEX IF NOT EXISTS leases_of_cap ON leases (cap, until);
+CREATE INDEX IF NOT EXISTS leases_of_ledger ON leases (ledger, until);
+CREATE INDEX IF NOT EXISTS leases_until ON leases (until);
 
 -- What a machine would use of the service's ceilings, said by those that use much of them a moment ago. NULL: it has no such
 -- ceiling. Advice: it need not survive a crash.
@@ -1192,11 +1195,6 @@ BEGIN
                 last_amount = lease.amount
                 WHERE l.id = v_row.id RETURNING * INTO v_row;
         END IF;
-        -- Once for each window. `over` shows a hundred days.
-        IF v_sums.leases = 0 THEN
-            DELETE FROM leases l WHERE l.id IN (SELECT o.id FROM leases o
-                WHERE o.cap = p_cap AND o.until < v_now - interval '100 days' FOR UPDATE SKIP LOCKED);
-        END IF;
     END IF;
     verdict := 'granted';
     lease := v_row.id;
@@ -1570,15 +1568,26 @@ CREATE OR REPLACE VIEW leases_now AS
         l.given_back AS given_back_micro_usd, l.billed AS billed_micro_usd, l.charged AS charged_micro_usd,
         l.open AS open_micro_usd, l.put_back AS put_back_micro_usd, g.heard, g.revoked IS NOT NULL AS is_revoked,
         l.replaced
-    FROM leases l JOIN ledgers g ON g.id = l.ledger WHERE l.until > clock_timestamp();
+    FROM leases l JOIN ledgers g ON g.id = l.ledger WHERE l.until > statement_timestamp();
 
--- Leases on which more is billed than they are for: the overrun of a last request, amounts that were learnt late, and
--- what copies spent.
+-- What each ledger had and spent of each window of a shared cap, also of windows that are over.
+CREATE OR REPLACE VIEW cap_windows AS
+    SELECT l.cap, l.since, l.until, g.host_label AS host, l.ledger, sum(l.granted - l.given_back) AS leased_micro_usd,
+        sum(l.billed) AS billed_micro_usd, sum(l.charged) AS charged_micro_usd
+    FROM leases l JOIN ledgers g ON g.id = l.ledger GROUP BY 1, 2, 3, 4, 5;
+
+-- Leases of the last hundred days on which more is billed than they are for: the overrun of a last request, amounts that
+-- were learnt late, and what copies spent.
 CREATE OR REPLACE VIEW over AS
     SELECT l.cap, g.host_label AS host, l.ledger, l.id AS lease, l.since, l.until,
         l.granted - l.given_back AS leased_micro_usd, l.billed AS billed_micro_usd,
         l.billed - (l.granted - l.given_back) AS over_micro_usd
-    FROM leases l JOIN ledgers g ON g.id = l.ledger WHERE l.billed > l.granted - l.given_back;
+    FROM leases l JOIN ledgers g ON g.id = l.ledger
+    WHERE l.billed > l.granted - l.given_back AND l.until > statement_timestamp() - interval '100 days';
+
+-- The codes that were given out and can still let a ledger in, and for whom, as far as was noted.
+CREATE OR REPLACE VIEW open_invitations AS
+    SELECT made, expires, note FROM invites WHERE used_by IS NULL AND expires > clock_timestamp();
 
 CREATE OR REPLACE VIEW largest_shares AS
     SELECT s.cap, g.host_label AS host, s.ledger, s.largest_micro_usd, s.ahead_windows, s.ahead_micro_usd
@@ -1658,7 +1667,8 @@ GRANT EXECUTE ON FUNCTION is_open, enrol, hello, acknowledged, chain_at, family_
     TO bursar_node;
 GRANT EXECUTE ON FUNCTION invite, revoke_ledger, order_freeze, order_thaw, order_cap, order_share, resume,
     detach_month TO bursar_operator;
-GRANT SELECT ON fleet, changes, anomalies, losses, under_way, orders, pause, caps_now, leases_now, over, largest_shares
+GRANT SELECT ON fleet, changes, anomalies, losses, under_way, orders, pause, caps_now, leases_now, cap_windows, over,
+    largest_shares, open_invitations
     TO bursar_reader, bursar_operator;
 -- `caps_now` and `anomalies` stand on them.
 GRANT EXECUTE ON FUNCTION window_of, days_of TO bursar_reader, bursar_operator;

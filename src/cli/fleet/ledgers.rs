@@ -22,7 +22,7 @@ const CODE_BYTES: usize = 16;
 
 #[derive(Debug, clap::Args)]
 pub struct InviteArgs {
-    /// For whom it is, for people who look at the fleet later
+    /// For whom it is: `bursar fleet status` shows it until the code is used
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
     /// Print one JSON object
@@ -80,6 +80,14 @@ struct FleetDocument<'a> {
     frozen: Vec<FreezeDocument>,
     /// `null`: leases of shared caps are granted.
     pause: Option<PauseDocument<'a>>,
+    /// Codes that can still let a ledger in.
+    invitations: Vec<InvitationDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct InvitationDocument<'a> {
+    expires: Option<String>,
+    note: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -109,6 +117,8 @@ struct FleetSeen {
     pause: Option<Pause>,
     caps: Vec<CapNow>,
     leases: Vec<LeaseNow>,
+    /// Codes that can still let a ledger in: until when, and the note.
+    invitations: Vec<(u64, Option<String>)>,
 }
 
 #[derive(Serialize)]
@@ -258,6 +268,7 @@ pub fn status(args: &StatusArgs) -> Result<(), CliError> {
             pause: reader.pause().await.map_err(failed)?,
             caps: reader.caps().await.map_err(failed)?,
             leases: reader.leases().await.map_err(failed)?,
+            invitations: reader.invitations().await.map_err(failed)?,
         })
     })?;
     match args.form.form() {
@@ -274,7 +285,10 @@ pub fn status(args: &StatusArgs) -> Result<(), CliError> {
                 say(look.inked(Ink::Red, look.wrapped(&text, 0)))?;
             }
             say_pause(fleet.pause.as_ref(), &fleet.caps, &zone, &look)?;
-            say(fleet.table(&zone, &look))
+            say(fleet.table(&zone, &look))?;
+            let invited = fleet.invitations.iter();
+            let mut lines = invited.map(|of| invited_line(of, &zone));
+            lines.try_for_each(|line| say(look.wrapped(&line, 0)))
         }
     }
 }
@@ -323,6 +337,15 @@ impl FleetSeen {
             "{}\n{count}. A machine says itself what it has not shipped yet.",
             table.laid_out(look)
         )
+    }
+}
+
+/// Of a code that can still let a ledger in.
+fn invited_line((expires_ms, note): &(u64, Option<String>), zone: &jiff::tz::TimeZone) -> String {
+    let expires = calendar::shown(*expires_ms, zone);
+    match note {
+        Some(note) => format!("invited until {expires}, not used yet: {}", shown(note)),
+        None => format!("invited until {expires}, not used yet: a code without a --note"),
     }
 }
 
@@ -380,6 +403,14 @@ impl<'a> FleetDocument<'a> {
                 .collect(),
             frozen: frozen.map(FreezeDocument::of).collect(),
             pause: fleet.pause.as_ref().map(PauseDocument::of),
+            invitations: fleet
+                .invitations
+                .iter()
+                .map(|(expires_ms, note)| InvitationDocument {
+                    expires: calendar::rfc3339(*expires_ms),
+                    note: note.as_deref(),
+                })
+                .collect(),
         }
     }
 }

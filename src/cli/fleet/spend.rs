@@ -71,6 +71,13 @@ pub fn spend(asked: &Asked<'_>) -> Result<(), CliError> {
     let until_ms = asked.until.map(|_| range.until_ms);
     let (rows, apart) = block_on(async {
         let reader = asked.fleet.operator().await?;
+        if by.iter().any(|by| by.is_of_calendar())
+            && reader.is_abbreviation(name).await.map_err(failed)?
+        {
+            return Err(CliError::usage(format_args!(
+                "PostgreSQL takes {name:?} for an abbreviation, without summer time: use a name such as Europe/Paris with --tz"
+            )));
+        }
         let rows = reader.spend(range.since_ms, until_ms, &by, name).await;
         let rows = rows.map_err(failed)?;
         let ledgers = reader.ledgers().await.map_err(failed)?;

@@ -312,6 +312,14 @@ async fn a_machine_is_invited_joins_is_seen_summed_revoked_and_leaves() {
         .document(&["fleet", "invite", "--note", "a laptop"])
         .await;
     let code = invited["code"].as_str().expect("a code");
+    let seen = reader.document(&["fleet", "status"]).await;
+    let is_open = |seen: &Value| {
+        let open = seen["invitations"].as_array().expect("a list");
+        open.iter().any(|one| one["note"] == "a laptop")
+    };
+    assert!(is_open(&seen), "{seen}");
+    let shown = reader.gives(&["fleet", "status"]).await.out;
+    assert!(shown.contains("not used yet: a laptop"), "{shown}");
     let (folder, config) = machine();
     let typed = format!("{}\n{code}\n", postgres.url("node", DATABASE));
 
@@ -365,6 +373,7 @@ async fn a_machine_is_invited_joins_is_seen_summed_revoked_and_leaves() {
         (&"laptop".into(), &"in".into()),
         "{seen}"
     );
+    assert!(!is_open(&seen), "it was used: {seen}");
     let spent = reader
         .document(&["spend", "--fleet", "--by", "host,lane"])
         .await;

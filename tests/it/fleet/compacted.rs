@@ -327,6 +327,11 @@ async fn the_command_that_compacts_refuses_a_ledger_of_a_fleet_and_says_who_does
             "--state-dir",
             state_dir.to_str().expect("UTF-8"),
         ];
+        let dry = [&arguments[..], &["--dry-run"]].concat();
+        let dry = command(&dry).output().await.expect("it runs");
+        let remark = String::from_utf8_lossy(&dry.stderr).into_owned();
+        assert!(dry.status.success(), "{lines}: {remark}");
+        assert_eq!(remark.contains("[fleet] resend_days"), !is_compacted);
         let done = command(&arguments).output().await.expect("it runs");
         let why = String::from_utf8_lossy(&done.stderr).into_owned();
         assert_eq!(done.status.success(), is_compacted, "{lines}: {why}");

@@ -385,3 +385,25 @@ async fn a_caller_with_a_snapshot_of_its_own_is_refused() {
     }
     assert_eq!(charged(&postgres), 0);
 }
+
+/// They are the sums by window. What is shown as over is bounded.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn leases_of_windows_that_are_long_over_stay_whatever_is_granted() {
+    let postgres = capped(1_000);
+    let holder = Holder::new(&postgres, 1).await;
+    let old = "INSERT INTO bursar_fleet.leases (ledger, cap, since, until, granted, given_back, billed)
+        SELECT ledger, 'team', now() - days * interval '1 day', now() - (days - 1) * interval '1 day', 100, 40, 70
+        FROM bursar_fleet.fleet, unnest(ARRAY[90, 200]) AS days";
+    postgres.sql(DATABASE, old);
+
+    granted(holder.wants(100).await);
+
+    let windows = "SELECT leased_micro_usd, billed_micro_usd, charged_micro_usd FROM bursar_fleet.cap_windows ORDER BY since";
+    assert_eq!(
+        postgres.sql(DATABASE, windows),
+        "60|70|70\n60|70|70\n100|0|100"
+    );
+    let over = "SELECT count(*), sum(over_micro_usd) FROM bursar_fleet.over";
+    assert_eq!(postgres.sql(DATABASE, over), "1|10");
+}

@@ -6,7 +6,7 @@ use super::{DATABASE, connect, fleet, joined};
 const OTHER: &str = "00000000-0000-4000-8000-000000000001";
 
 /// Statements that a bursar's role must not get through with.
-const FORBIDDEN: [&str; 94] = [
+const FORBIDDEN: [&str; 96] = [
     "SELECT * FROM bursar_fleet.lines",
     "SELECT * FROM bursar_fleet.ledgers",
     "SELECT * FROM bursar_fleet.invites",
@@ -77,6 +77,8 @@ const FORBIDDEN: [&str; 94] = [
     "SELECT * FROM bursar_fleet.caps_now",
     "SELECT * FROM bursar_fleet.leases_now",
     "SELECT * FROM bursar_fleet.over",
+    "SELECT * FROM bursar_fleet.cap_windows",
+    "SELECT * FROM bursar_fleet.open_invitations",
     "SELECT * FROM bursar_fleet.pause",
     "SELECT * FROM bursar_fleet.largest_shares",
     "INSERT INTO bursar_fleet.caps (name, period, zone, limit_micro_usd, ordered_by) VALUES ('mine', 'day', 'UTC', 9, 'me')",
@@ -177,6 +179,8 @@ async fn a_reader_sees_the_views_and_changes_nothing() {
         "caps_now",
         "leases_now",
         "over",
+        "cap_windows",
+        "open_invitations",
         "pause",
         "largest_shares",
     ];

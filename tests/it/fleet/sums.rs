@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use bursar::ledger::entry::State;
+use serde_json::Value;
 
+use super::commands::Person;
 use super::{DATABASE, connect, fleet, joined, ship};
 use crate::support::origin::{billed, json};
 use crate::support::postgres::Postgres;
@@ -115,4 +117,66 @@ async fn evidence_that_comes_behind_a_batch_moves_an_entry_in_the_fleet_as_in_th
     assert!(!is_in(State::Unreported, &late));
     assert_eq!(of_fleet(&postgres), late);
     assert_eq!(bursar.billed(), 7 + 1234 + 9);
+}
+
+/// The clocks of Berlin go back by an hour, those of Lord Howe by half of one, those of Troll by two.
+#[tokio::test]
+#[ignore = "needs PostgreSQL: make test-all"]
+async fn an_hour_that_the_clocks_go_through_twice_has_two_rows_as_of_one_ledger() {
+    let postgres = fleet();
+    let lines = "SET ROLE bursar_fleet_owner;
+        SELECT bursar_fleet.month_partition('2025-11-01');
+        INSERT INTO bursar_fleet.ledgers (id, secret_sha256, host_label, bursar)
+            VALUES (md5('a')::uuid, sha256('a'), 'a', '0');
+        INSERT INTO bursar_fleet.lines (ledger, seq, last_seq, received, chain, kind, state, started, requests)
+            SELECT md5('a')::uuid, number, number, '2025-11-05', '', 'outcome', 'settled', started, 1
+            FROM unnest(ARRAY['2025-10-26 00:30Z', '2025-10-26 01:30Z', '2025-10-26 02:30Z', '2025-04-05 14:45Z',
+                '2025-04-05 15:15Z', '2025-10-26 00:45Z']::timestamptz[]) WITH ORDINALITY AS began (started, number)";
+    postgres.sql(DATABASE, lines);
+    let reader = Person::new(&postgres, "reader");
+    let by_hour = async |zone| {
+        let words = ["spend", "--fleet", "--by", "hour", "--since", "2025-01-01"];
+        reader
+            .gives(&[&words[..], &["--json", "--tz", zone]].concat())
+            .await
+    };
+    let april = [("2025-04-05 16:00", 1), ("2025-04-05 17:00", 1)];
+    let autumn = [
+        ("2025-10-26 02:00", 2),
+        ("2025-10-26 02:00+01", 1),
+        ("2025-10-26 03:00", 1),
+    ];
+    let berlin = [&april[..], &autumn[..]].concat();
+    let lord_howe = [
+        ("2025-04-06 01:00", 1),
+        ("2025-04-06 01:00+10:30", 1),
+        ("2025-10-26 11:00", 2),
+        ("2025-10-26 12:00", 1),
+        ("2025-10-26 13:00", 1),
+    ];
+    let troll = [
+        ("2025-04-05 16:00", 1),
+        ("2025-04-05 17:00", 1),
+        ("2025-10-26 01:00+00", 1),
+        ("2025-10-26 02:00", 2),
+        ("2025-10-26 02:00+00", 1),
+    ];
+    for (zone, wanted) in [
+        ("Antarctica/Troll", &troll[..]),
+        ("Europe/Berlin", &berlin[..]),
+        ("Australia/Lord_Howe", &lord_howe[..]),
+    ] {
+        let seen = by_hour(zone).await;
+        let seen: Value = serde_json::from_str(&seen.out).expect("a document");
+        let rows = seen["rows"].as_array().expect("rows");
+        let rows: Vec<_> = rows
+            .iter()
+            .filter_map(|row| Some((row["hour"].as_str()?, row["requests"].as_i64()?)))
+            .collect();
+        assert_eq!(rows, wanted, "{zone}");
+    }
+    // Half the year it would be an hour off.
+    let refused = by_hour("CET").await;
+    assert_eq!(refused.code, Some(2), "{}", refused.err);
+    assert!(refused.err.contains("Europe/Paris"), "{}", refused.err);
 }
