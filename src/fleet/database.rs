@@ -143,10 +143,9 @@ impl Fleet {
         &self,
         caller: &FleetIdentity,
         host_label: &str,
-        journal_seq: impl Into<Option<u64>>,
+        journal_seq: Option<u64>,
         wall_ms: u64,
     ) -> Result<Standing, FleetError> {
-        let journal_seq: Option<u64> = journal_seq.into();
         let journal_seq = journal_seq.map(number);
         let (bursar, wall_ms) = (env!("CARGO_PKG_VERSION"), number(wall_ms));
         let row = self

@@ -248,7 +248,8 @@ impl Shipping {
         }
         shipped.journal_seq = self.journal_seq().await?;
         let (caller, label) = (&self.identity, &self.host_label);
-        let hello = fleet.hello(caller, label, shipped.journal_seq, wall_ms);
+        let journal_seq = Some(shipped.journal_seq);
+        let hello = fleet.hello(caller, label, journal_seq, wall_ms);
         let standing = hello.await?;
         shipped.clock_ahead_ms = standing.clock_ahead_ms;
         shipped.mark_seq = standing.mark_seq;

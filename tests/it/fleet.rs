@@ -342,7 +342,9 @@ async fn the_fleet_shows_by_how_much_a_machines_clock_is_ahead_or_behind() {
     for skew_ms in [9_000_i64, -9_000] {
         let before_ms = clock.wall_ms();
         let wall_ms = before_ms.saturating_add_signed(skew_ms);
-        let hello = holder.fleet.hello(&holder.identity, "host-1", 0, wall_ms);
+        let hello = holder
+            .fleet
+            .hello(&holder.identity, "host-1", Some(0), wall_ms);
         let standing = hello.await.expect("an answer");
         let took_ms = i64::try_from(clock.wall_ms() - before_ms).expect("a moment");
 

@@ -165,12 +165,12 @@ impl<'a> Judge<'a> {
     fn of_shared(&self, ask: &Ask, share: Share) -> OfShared {
         let mut found = OfShared::default();
         for cap in self.shared.names() {
-            if let Some(lease) = self.shared.covers(cap, ask) {
+            let charged = |lease| self.counts.of_lease(lease);
+            if let Some(lease) = self.shared.covers(cap, ask, &charged) {
                 found.leases.push(lease);
                 continue;
             }
             found.is_new = true;
-            let charged = |lease| self.counts.of_lease(lease);
             match self.shared.room(cap, share, share.all, &charged) {
                 SharedRoom::Enough(lease) => found.leases.push(lease),
                 SharedRoom::Taken(lacking) => {

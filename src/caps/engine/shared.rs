@@ -28,7 +28,7 @@ mod holding;
 mod slice;
 
 pub use self::errand::{Errand, Heard, Round};
-use self::holding::{Holding, Lack, Nothing, Standing};
+use self::holding::{ChargedOf, Holding, Lack, Nothing, Standing};
 pub use self::slice::{Call, Slice};
 
 /// What is taken at once, over the dearest request.
@@ -137,11 +137,9 @@ impl SharedCaps {
     }
 
     /// The slice of a cap that is spent now.
-    fn current(&self, holding: &Holding) -> Option<Slice> {
-        let slice = holding
-            .current(self.up_ms)
-            .filter(|_| self.proof != Proof::Void);
-        slice.cloned()
+    fn current(&self, holding: &Holding, charged: ChargedOf<'_>) -> Option<Slice> {
+        let slice = holding.current(self.up_ms, charged);
+        slice.filter(|_| self.proof != Proof::Void).cloned()
     }
 
     fn under(&self, lease: LeaseId) -> Under {
@@ -150,24 +148,18 @@ impl SharedCaps {
 
     /// What a repeat repeats is charged in the window in which it was bought, and is no new purchase there. The lease that
     /// it names then.
-    pub fn covers(&self, cap: &str, ask: &Ask) -> Option<LeaseId> {
-        let slice = self.current(self.of.get(cap)?)?;
+    pub fn covers(&self, cap: &str, ask: &Ask, charged: ChargedOf<'_>) -> Option<LeaseId> {
+        let slice = self.current(self.of.get(cap)?, charged)?;
         let repeats = ask.repeats.as_ref()?;
         (slice.window.holds(repeats.since_ms)).then_some(slice.lease)
     }
 
     /// Whether a request fits below a cap. `charged`: what the ledger has of a lease.
-    pub fn room(
-        &self,
-        cap: &str,
-        share: Share,
-        take: Take,
-        charged: &dyn Fn(LeaseId) -> Charge,
-    ) -> SharedRoom {
+    pub fn room(&self, cap: &str, share: Share, take: Take, charged: ChargedOf<'_>) -> SharedRoom {
         let Some(holding) = self.of.get(cap) else {
             return self.never(cap, SharedWhy::NoCap, None);
         };
-        let slice = self.current(holding);
+        let slice = self.current(holding, charged);
         let (limit, charge, under) = match &slice {
             Some(slice) => {
                 let charge = slice.counted(charged(slice.lease));
@@ -229,7 +221,7 @@ impl SharedCaps {
     }
 
     /// A cap that is known to have nothing left, for what takes no room.
-    pub fn reached(&self, charged: &dyn Fn(LeaseId) -> Charge) -> Option<Refused> {
+    pub fn reached(&self, charged: ChargedOf<'_>) -> Option<Refused> {
         let names = self.of.keys();
         let mut rooms = names.map(|cap| self.room(cap, Share::default(), Take::default(), charged));
         rooms.find_map(|room| match room {
@@ -239,18 +231,13 @@ impl SharedCaps {
     }
 
     /// A lease that was named when a request was admitted, and that the cost of others has used up since.
-    pub fn over(
-        &self,
-        ask: &Ask,
-        leases: &Leases,
-        charged: &dyn Fn(LeaseId) -> Charge,
-    ) -> Option<Refused> {
+    pub fn over(&self, ask: &Ask, leases: &Leases, charged: ChargedOf<'_>) -> Option<Refused> {
         let all = self.of.iter().flat_map(|(cap, holding)| {
             let slices = holding.slices().iter();
             slices.map(move |slice| (cap, slice))
         });
         let named = all.filter(|(_, slice)| leases.contains(slice.lease));
-        let mut named = named.filter(|(cap, _)| self.covers(cap, ask).is_none());
+        let mut named = named.filter(|(cap, _)| self.covers(cap, ask, charged).is_none());
         let (cap, _) = named.find(|(_, slice)| {
             sum(slice.counted(charged(slice.lease))) >= u128::from(slice.limit().get())
         })?;
@@ -274,14 +261,14 @@ impl SharedCaps {
         std::mem::take(&mut self.is_wanted)
     }
 
-    pub fn begins(&mut self, leases: &Leases, share: Share, charged: &dyn Fn(LeaseId) -> Charge) {
+    pub fn begins(&mut self, leases: &Leases, share: Share, charged: ChargedOf<'_>) {
         for lease in leases.iter() {
             self.under.entry(lease).or_default().add(share, share.all);
-            let taken = self.standing(lease, charged).taken;
+            let standing = self.standing(lease, charged);
             let up_ms = self.up_ms;
             let is_low = self.holding_of(lease).is_some_and(|holding| {
                 holding.used(up_ms);
-                holding.is_running_low(up_ms, taken)
+                holding.is_running_low(up_ms, standing)
             });
             self.is_wanted |= is_low && !self.is_ephemeral;
         }
@@ -316,13 +303,14 @@ impl SharedCaps {
         all.find(|holding| holding.slices().iter().any(|slice| slice.lease == lease))
     }
 
-    fn standing(&self, lease: LeaseId, charged: &dyn Fn(LeaseId) -> Charge) -> Standing {
+    fn standing(&self, lease: LeaseId, charged: ChargedOf<'_>) -> Standing {
         let under = self.under(lease);
         let mut slices = self.of.values().flat_map(Holding::slices);
         let slice = slices.find(|slice| slice.lease == lease);
         let charge = charged(lease);
         let charge = slice.map_or(charge, |slice| slice.counted(charge));
         Standing {
+            limit: slice.map_or(MicroUsd::ZERO, Slice::limit),
             taken: sum(charge).saturating_add(under.reserved()),
             is_idle: under == Under::default(),
         }
@@ -347,7 +335,7 @@ impl SharedCaps {
         request: Uuid,
         dearest: Option<MicroUsd>,
         round: Round,
-        charged: &dyn Fn(LeaseId) -> Charge,
+        charged: ChargedOf<'_>,
     ) -> Option<Errand> {
         let up_ms = self.up_ms;
         if self.proof != Proof::Given {
@@ -368,7 +356,9 @@ impl SharedCaps {
                 continue;
             };
             let of = |slice: &Slice| self.standing(slice.lease, charged);
-            let standing = holding.current(up_ms).map(of).unwrap_or_default();
+            let current = holding.current(up_ms, charged);
+            let standing = current.map(of).unwrap_or_default();
+            let current = current.map(|slice| slice.lease);
             let standings: Vec<Standing> = holding.slices().iter().map(of).collect();
             let Some(holding) = self.of.get_mut(&cap) else {
                 continue;
@@ -382,7 +372,7 @@ impl SharedCaps {
             if round == Round::Ask {
                 continue;
             }
-            holding.give_back(round, self.is_ephemeral, &standings, up_ms);
+            holding.give_back((round, self.is_ephemeral), current, &standings, up_ms);
             if let Some(back) = holding.on_its_way(up_ms) {
                 return Some(Errand::GiveBack(back));
             }
@@ -533,13 +523,9 @@ impl SharedCaps {
     }
 
     /// What is shown of them. `dearest`: the largest price that one request is expected to have.
-    pub fn view(
-        &self,
-        dearest: Option<MicroUsd>,
-        charged: &dyn Fn(LeaseId) -> Charge,
-    ) -> Vec<SharedCapView> {
+    pub fn view(&self, dearest: Option<MicroUsd>, charged: ChargedOf<'_>) -> Vec<SharedCapView> {
         let views = self.of.iter().map(|(cap, holding)| {
-            let slice = self.current(holding);
+            let slice = self.current(holding, charged);
             let charge = slice
                 .as_ref()
                 .map(|slice| slice.counted(charged(slice.lease)));

@@ -64,7 +64,7 @@ impl Holder {
     }
 
     pub async fn hello(&self) -> Standing {
-        let hello = self.fleet.hello(&self.identity, &self.host, 0, 0);
+        let hello = self.fleet.hello(&self.identity, &self.host, Some(0), 0);
         hello.await.expect("an answer")
     }
 

@@ -59,7 +59,8 @@ fn timeless(mut live: LiveLease) -> LiveLease {
 
 fn held(mut held: Held) -> Held {
     held.leases = held.leases.into_iter().map(timeless).collect();
-    held.leases.sort_by_key(|live| live.lease.window.since_ms);
+    let window = |live: &LiveLease| (live.lease.window.since_ms, live.lease.window.until_ms);
+    held.leases.sort_by_key(window);
     held
 }
 
@@ -180,6 +181,17 @@ impl Pair {
         if self.chance.below(6) == 0 {
             self.postgres.sql(DATABASE, "SELECT bursar_fleet.resume()");
             self.model.resume();
+        }
+        if self.chance.below(25) == 0 {
+            let terms = &mut self.model.caps[0];
+            terms.period = match terms.period {
+                Period::Month => Period::Day,
+                _ => Period::Month,
+            };
+            let (period, limit) = (terms.period, terms.limit);
+            let order =
+                format!("SELECT bursar_fleet.order_cap('team', '{period}', 'UTC', {limit})");
+            assert_eq!(self.postgres.sql(DATABASE, &order), "changed");
         }
         // The server starts again.
         if self.chance.below(9) == 0 {

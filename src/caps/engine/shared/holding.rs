@@ -5,12 +5,14 @@
 
 use uuid::Uuid;
 
+use super::super::room::sum;
 use super::errand::Round;
 use super::slice::Slice;
 use crate::caps::leases::{GiveBack, GiveBackAnswer, LeaseAnswer, LeaseAsk, SharedCap};
 use crate::caps::refused::SharedWhy;
 use crate::caps::window::Window;
 use crate::ledger::entry::LeaseId;
+use crate::ledger::usage::Charge;
 use crate::money::MicroUsd;
 
 /// Between two wishes that are made ahead of need.
@@ -24,6 +26,9 @@ const IDLE_MS: u64 = 60_000;
 
 /// In the last moments of a window nothing is given back: nobody could make much of it.
 const LAST_MS: u64 = 60_000;
+
+/// What the ledger has of each lease.
+pub type ChargedOf<'a> = &'a dyn Fn(LeaseId) -> Charge;
 
 /// What a request would need of a cap, above what is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +79,8 @@ pub struct Holding {
 /// What of a cap is under way and open, for what is asked and given back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
+    /// What may be spent of the lease.
+    pub limit: MicroUsd,
     /// Billed, held, and reserved for what is under way.
     pub taken: u128,
     /// Nothing is under way on it.
@@ -102,22 +109,20 @@ impl Holding {
         self.slices = slices;
     }
 
-    /// The slice that is spent now.
-    pub fn current(&self, up_ms: u64) -> Option<&Slice> {
-        self.slices.get(self.current_at(up_ms)?)
-    }
-
-    /// That of the cap's window of now. Where none was granted of it, or the window was not heard since the start, the
-    /// latest that is open: it is of the next window, which has begun since, or of the cap before its period or its zone was
-    /// changed.
-    fn current_at(&self, up_ms: u64) -> Option<usize> {
-        let at = |is_it: &dyn Fn(&Slice) -> bool| {
-            let mut slices = self.slices.iter();
-            slices.rposition(|slice| slice.is_current(up_ms) && is_it(slice))
+    /// The slice that is spent now: that of the cap's window of now. Where none was granted of it, or the window was not
+    /// heard since the start, the latest that is open: it is of the next window, which has begun since, or of the cap before
+    /// its period or its zone was changed. `charged`: what the ledger has of a lease.
+    pub fn current(&self, up_ms: u64, charged: ChargedOf<'_>) -> Option<&Slice> {
+        let last = |is_it: &dyn Fn(&Slice) -> bool| {
+            let mut slices = self.slices.iter().rev();
+            slices.find(|slice| slice.is_current(up_ms) && is_it(slice))
         };
-        at(&|slice| Some(slice.window) == self.window)
-            .or_else(|| at(&|slice| u128::from(slice.limit().get()) > slice.billed.get()))
-            .or_else(|| at(&|_| true))
+        let is_open = |slice: &Slice| {
+            u128::from(slice.limit().get()) > sum(slice.counted(charged(slice.lease)))
+        };
+        last(&|slice| Some(slice.window) == self.window)
+            .or_else(|| last(&is_open))
+            .or_else(|| last(&|_| true))
     }
 
     pub fn nothing(&self, up_ms: u64) -> Option<Nothing> {
@@ -146,16 +151,16 @@ impl Holding {
     }
 
     /// Notes whether three quarters of what was granted last are used, so that more is asked for ahead of need.
-    pub fn is_running_low(&mut self, up_ms: u64, taken: u128) -> bool {
-        let limit = self.current(up_ms).map_or(0, |slice| slice.limit().get());
-        let open = u128::from(limit).saturating_sub(taken);
+    pub fn is_running_low(&mut self, up_ms: u64, standing: Standing) -> bool {
+        let open = u128::from(standing.limit.get()).saturating_sub(standing.taken);
         let is_due = |asked_ms: u64| up_ms.saturating_sub(asked_ms) >= TOP_UP_PAUSE_MS;
         self.is_low =
             open < u128::from(self.last_grant.get() / 4) && self.asked_up_ms.is_none_or(is_due);
         self.is_low
     }
 
-    /// What is to be asked for. `slice`: what is taken at once of a cap that is not nearly used up.
+    /// What is to be asked for. `slice`: what is taken at once of a cap that is not nearly used up. `standing`: of the slice
+    /// that is spent now.
     pub fn ask(
         &mut self,
         cap: &str,
@@ -169,7 +174,6 @@ impl Holding {
         }
         // A wish: what there is bounds it.
         let amount = |wanted: u128| MicroUsd::new(u64::try_from(wanted).unwrap_or(u64::MAX));
-        let limit = self.current(up_ms).map_or(0, |slice| slice.limit().get());
         let is_low = std::mem::take(&mut self.is_low) && !is_ephemeral;
         let lack = self.lack.take();
         if (lack.is_some() || is_low) && self.nothing(up_ms).is_none() {
@@ -177,7 +181,7 @@ impl Holding {
             let whole = standing.taken.saturating_add(slice);
             let top_up = match is_ephemeral {
                 true => 0,
-                false => whole.saturating_sub(u128::from(limit)),
+                false => whole.saturating_sub(standing.limit.get().into()),
             };
             self.asked_up_ms = Some(up_ms);
             let (want, least) = (lack.want.max(top_up).max(1), lack.least.max(1));
@@ -243,11 +247,11 @@ impl Holding {
     }
 
     /// What nobody needs goes back: all that is open, less an allowance for the time away, which a machine that is gone
-    /// soon has none of. From now on it is not spent. `standings`: of each slice.
+    /// soon has none of. From now on it is not spent. `current`: the lease that is spent now; `standings`: of each slice.
     pub fn give_back(
         &mut self,
-        round: Round,
-        is_ephemeral: bool,
+        (round, is_ephemeral): (Round, bool),
+        current: Option<LeaseId>,
         standings: &[Standing],
         up_ms: u64,
     ) {
@@ -259,16 +263,15 @@ impl Holding {
         let order = order.filter(|order| order.ahead_windows > 0 && !is_ephemeral);
         let allowance = order.filter(|_| round != Round::Leave);
         let allowance = allowance.map_or(0, |order| order.ahead.get());
-        let current = self.current_at(up_ms);
-        for (at, (slice, standing)) in self.slices.iter_mut().zip(standings).enumerate() {
-            let allowance = match Some(at) == current {
+        for (slice, standing) in self.slices.iter_mut().zip(standings) {
+            let allowance = match Some(slice.lease) == current {
                 true if is_idle => allowance,
                 // Of a window that the cap has no more: nothing new is spent of it.
                 false if slice.is_current(up_ms) => 0,
                 _ => continue,
             };
             let kept = standing.taken.saturating_add(u128::from(allowance));
-            let open = u128::from(slice.limit().get()).saturating_sub(kept);
+            let open = u128::from(standing.limit.get()).saturating_sub(kept);
             let is_late = slice.ends_up_ms.saturating_sub(up_ms) <= LAST_MS;
             if let Ok(open) = u64::try_from(open)
                 && open > 0

@@ -120,6 +120,30 @@ fn after_a_restart_what_is_open_is_spent() {
     }
 }
 
+/// The same, where the database had heard nothing of what was spent of the old lease.
+#[test]
+fn after_a_restart_what_this_ledger_knows_to_be_used_up_is_passed_over() {
+    for (old, new) in changes() {
+        let mut bench = holding(10, old);
+        let mut slices = Vec::new();
+        for live in [of_window(7, 10, old), of_window(8, 500, new)] {
+            let call = Call {
+                began_up_ms: 0,
+                ended_up_ms: 0,
+            };
+            slices.push(Slice::of(&live, call));
+        }
+        slices.sort_by_key(|slice| slice.window.since_ms);
+        let names = [TEAM.to_owned()];
+        bench.engine.shared.obey(&names, false, slices, false);
+        bench.engine.shared.away();
+
+        let (entry, _) = bench.admitted("a");
+
+        assert_eq!(bench.leases_of(entry), [8], "{new:?}");
+    }
+}
+
 /// With the next hello.
 fn orders(bench: &mut Bench, window: Window, leases: Vec<LiveLease>) {
     bench.engine.shared.present();

@@ -1,6 +1,7 @@
 //! Many bursars below shared caps, with all that goes wrong between them and their database: calls that do not arrive,
 //! answers that are lost, kills between any two steps, restarts of machines, machines that never come back, prices above
-//! what was held for them, wall clocks that jump, and backups of the database that are restored.
+//! what was held for them, wall clocks that jump, caps that get another period, and backups of the database that are
+//! restored.
 //!
 //! What is checked: no cap is exceeded beyond what `bursar caps` states, no lease is spent twice, each billed line is
 //! counted once, and what nobody needs comes back.
@@ -28,8 +29,11 @@ const MANY: u64 = 1_000;
 const FEW: usize = 8;
 const MINUTE: u64 = 60_000;
 
-/// Beside [`TEAM`], which is of an hour: one of a day, with an allowance for the time away.
+/// Beside [`TEAM`], which is of an hour, or for a while of a day: one of a day, with an allowance for the time away.
 const ORG: &str = "org";
+
+/// A cap's name, and when one of its windows begins and ends.
+type CapWindow = (String, u64, u64);
 
 /// What went wrong on the way.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,15 +55,16 @@ struct World {
     dearest: u64,
     is_faulty: bool,
     has_restores: bool,
+    has_orders: bool,
     /// What leases of a cap's window were billed by the service.
-    books: BTreeMap<(String, u64), u64>,
+    books: BTreeMap<CapWindow, u64>,
     /// What a restored database had forgotten of it.
-    forgotten: BTreeMap<(String, u64), u64>,
+    forgotten: BTreeMap<CapWindow, u64>,
     /// What prices that came late were above what was held for them.
-    late: BTreeMap<(String, u64), u64>,
+    late: BTreeMap<CapWindow, u64>,
     /// The dearest price that came late. As much is held for what comes behind it.
     dearest_late: u64,
-    windows: BTreeMap<LeaseId, (String, u64)>,
+    windows: BTreeMap<LeaseId, CapWindow>,
     /// How often what happened.
     seen: BTreeMap<&'static str, u64>,
 }
@@ -96,6 +101,7 @@ impl World {
         });
         let holders = holders.collect();
         let has_restores = many.is_some() || chance.one_in(2);
+        let has_orders = many.is_some() || chance.one_in(2);
         Self {
             chance,
             database: Database::new(vec![team, org]),
@@ -106,6 +112,7 @@ impl World {
             dearest,
             is_faulty: true,
             has_restores,
+            has_orders,
             books: BTreeMap::new(),
             forgotten: BTreeMap::new(),
             late: BTreeMap::new(),
@@ -121,6 +128,10 @@ impl World {
 
     fn was_restored(&self) -> bool {
         self.seen.contains_key("a restored backup")
+    }
+
+    fn was_changed(&self) -> bool {
+        self.seen.contains_key("another period")
     }
 
     fn number(&mut self) -> Uuid {
@@ -154,6 +165,7 @@ impl World {
             95 if self.chance.one_in(6) => self.vanish(at),
             95 => self.reboot(at),
             96 => self.leave(at),
+            97 if self.has_orders && self.chance.one_in(2 * crowds) => self.change_period(),
             97 => self.holders[at].skew_ms = self.chance.below(3 * HOUR),
             98 if self.has_restores && self.chance.one_in(crowds) => {
                 self.backup = Some(self.database.clone());
@@ -427,7 +439,8 @@ impl World {
                 let answer = self.database.lease(at, machine, &ask, fresh, self.now_ms);
                 if let LeaseAnswer::Granted(grant) = &answer {
                     let lease = &grant.lease.lease;
-                    let of = (lease.cap.clone(), lease.window.since_ms);
+                    let Window { since_ms, until_ms } = lease.window;
+                    let of = (lease.cap.clone(), since_ms, until_ms);
                     self.windows.insert(LeaseId(lease.lease), of);
                 }
                 self.saw(match &answer {
@@ -538,6 +551,7 @@ fn no_shared_cap_is_exceeded_beyond_its_bound_nothing_is_spent_twice_and_nothing
         "a pause",
         "a wish in a pause",
         "a restored backup",
+        "another period",
         "an allowance",
         "a refusal",
         "a purchase",

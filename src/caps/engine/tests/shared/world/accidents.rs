@@ -85,6 +85,15 @@ impl World {
         holder.engine.update(&UsageUpdate::Records(vec![evidence]));
     }
 
+    pub fn change_period(&mut self) {
+        let terms = &mut self.database.caps[0];
+        terms.period = match terms.period {
+            Period::Hour => Period::Day,
+            _ => Period::Hour,
+        };
+        self.saw("another period");
+    }
+
     pub fn restore(&mut self) {
         let Some(backup) = self.backup.take() else {
             return;
@@ -93,7 +102,8 @@ impl World {
             let had = backup.leases.get(id);
             let had = had.map_or(0, |row| row.granted - row.given_back);
             let lost = (row.granted - row.given_back).saturating_sub(had);
-            let of = (row.cap.clone(), row.window.since_ms);
+            let Window { since_ms, until_ms } = row.window;
+            let of = (row.cap.clone(), since_ms, until_ms);
             *self.forgotten.entry(of).or_default() += lost;
         }
         let incarnation = self.database.incarnation + 1;

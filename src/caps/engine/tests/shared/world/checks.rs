@@ -70,16 +70,23 @@ impl World {
 
     /// A lease on which its holder has spent is one that the database knows, also where it had forgotten it.
     ///
-    /// Without prices that came late: a lease that went back whole before them is not put back.
+    /// Without prices that came late: a lease that went back whole before them is not put back. Without caps that had another
+    /// period when the backup was made: a lease of no window of the cap is not put back either.
     fn check_known(&self) {
+        if self.was_restored() && self.was_changed() {
+            return;
+        }
         for (at, holder) in self.holders.iter().enumerate() {
             let spent = holder
                 .journal
                 .iter()
                 .filter(|charged| charged.requests > 0 && charged.charge.billed.get() > 0);
             for lease in spent.flat_map(|charged| charged.leases.iter()) {
-                let (cap, since_ms) = &self.windows[&lease];
-                let window = self.database.window(cap, *since_ms, 0);
+                let (cap, since_ms, until_ms) = &self.windows[&lease];
+                let window = Window {
+                    since_ms: *since_ms,
+                    until_ms: *until_ms,
+                };
                 if holder.is_gone || !self.is_live(window) {
                     continue;
                 }
