@@ -435,6 +435,11 @@ impl Caps {
         self.engine.lock().shared().slices()
     }
 
+    /// What may still be spent of the leases whose windows have begun.
+    pub fn left_open(&self) -> MicroUsdSum {
+        MicroUsdSum::from_micro_usd(self.engine().left_open())
+    }
+
     /// The same after something was heard. It is on the disk before [`Self::hear`] puts it in force.
     pub fn slices_after(&self, heard: &Heard, call: Call) -> Vec<Slice> {
         self.engine.lock().shared().slices_after(heard, call)

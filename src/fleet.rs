@@ -32,6 +32,7 @@ mod worker;
 
 pub use address::{Address, AddressError, UrlFile};
 pub use answer::FleetError;
+pub use carry::last_visit;
 pub use database::{Fleet, Greeting, Standing};
 pub use identity::{FleetIdentity, IdentityError};
 pub use operator::{FleetBy, FleetLedger, FleetSpend, Operator};

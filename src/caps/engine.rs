@@ -275,6 +275,11 @@ impl Engine {
         self.shared.errand(request, dearest, round, &charged)
     }
 
+    pub fn left_open(&self) -> u128 {
+        self.shared
+            .left_open(&|lease| self.counts().of_lease(lease))
+    }
+
     fn admit(&mut self, ask: Ask, going: &Going, share: Share, now_ms: u64) {
         let app = Scope::App(Arc::clone(&ask.app));
         for (scope, take) in [(Scope::All, share.all), (app, share.own)] {

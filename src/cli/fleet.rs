@@ -6,8 +6,10 @@
 
 mod address;
 mod caps;
+mod config_lines;
 mod join;
 mod leased;
+mod leave;
 mod ledgers;
 mod orders;
 pub mod reconcile;
@@ -37,7 +39,7 @@ enum FleetCommand {
     /// Refuse all later calls of a ledger; what it shipped stays counted
     Revoke(ledgers::RevokeArgs),
     /// Take this machine's ledger out of its fleet, after shipping the rest. The system service ships it with its next stop; any other daemon is stopped before
-    Leave(join::LeaveArgs),
+    Leave(leave::LeaveArgs),
     /// Stop an app, or all apps, on every machine
     Freeze(orders::OrderArgs),
     /// End a freeze of the fleet
@@ -55,7 +57,7 @@ pub fn fleet(args: &Args) -> Result<(), CliError> {
         FleetCommand::Join(args) => join::join(args),
         FleetCommand::Status(args) => ledgers::status(args),
         FleetCommand::Revoke(args) => ledgers::revoke(args),
-        FleetCommand::Leave(args) => join::leave(args),
+        FleetCommand::Leave(args) => leave::leave(args),
         FleetCommand::Freeze(args) => orders::freeze(args),
         FleetCommand::Thaw(args) => orders::thaw(args),
         FleetCommand::Caps(args) => caps::caps(args),

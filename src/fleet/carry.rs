@@ -3,7 +3,8 @@
 //! Promise: an answer is on the disk before it is in force; what goes back is on the disk, as not spent any more, before
 //! the database hears of it. A carry that ends anywhere is gone on with by the next, under the same names.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use uuid::Uuid;
 
@@ -14,6 +15,7 @@ use super::ship::{Shipping, Trouble, journal_seq};
 use crate::caps::leases::{GiveBack, GiveBackAnswer};
 use crate::caps::{Call, Caps, Errand, Heard, Round, Slice};
 use crate::clock::{SharedClock, millis};
+use crate::config::FleetTable;
 use crate::ledger::LedgerError;
 use crate::ledger::state_dir::Directory;
 
@@ -114,6 +116,48 @@ impl Carrier {
     fn up_ms(&self) -> u64 {
         millis(self.clock.since_boot())
     }
+}
+
+/// The last visit of a ledger that leaves, while no daemon runs: ships what is left, and gives back what it holds of shared
+/// caps, as a daemon's last visit does. `caps`: stand on the ledger, which is open. Trouble with leases keeps no line from being
+/// shipped.
+pub async fn last_visit(
+    shipping: &mut Shipping,
+    fleet: &Fleet,
+    caps: &Caps,
+    (state_dir, table): (&Path, &FleetTable),
+    clock: &SharedClock,
+) -> Result<(), Trouble> {
+    let mark_seq = shipping.agree(fleet, clock.wall_ms()).await?;
+    let (state, machine) = (Directory::open(state_dir)?, Machine::this());
+    let (ledger, up_ms) = (shipping.identity().ledger, millis(clock.since_boot()));
+    let kept = KeptLeases::read(&state, ledger, &machine, up_ms)?;
+    // Also of caps that the configuration names no longer.
+    let mut names = table.shared_caps.clone();
+    names.extend(kept.slices.iter().map(|slice| slice.cap.clone()));
+    if names.is_empty() {
+        return shipping.visit(fleet, clock.wall_ms()).await.map(|_| ());
+    }
+    caps.obey_shared(&names, table.ephemeral, kept.slices, kept.is_void);
+    let carrier = |shipping: &Shipping| {
+        let (state_dir, machine) = (state_dir.to_owned(), machine.clone());
+        Carrier::of(shipping, state_dir, machine, Arc::clone(clock))
+    };
+    let presenting = carrier(shipping);
+    let presented = presenting.carry(fleet, caps, Round::Present).await;
+    // A database that was restored has to see the leases before it has the lines that it forgot.
+    if presented.is_ok() || mark_seq >= shipping.acknowledged_seq() {
+        shipping.visit(fleet, clock.wall_ms()).await?;
+    }
+    presented?;
+    if shipping.identity().ledger != ledger {
+        caps.forget_leases();
+        return Ok(());
+    }
+    // With what the database counts now.
+    caps.present_leases();
+    let leaving = carrier(shipping);
+    leaving.carry(fleet, caps, Round::Leave).await
 }
 
 /// The name of a wish.

@@ -187,7 +187,7 @@ impl Worker {
             }
             if errand == Errand::Ship {
                 // With the hello that comes then.
-                next_ship = now + self.table.interval.mul_f64(SHORTEST);
+                next_ship = now + due(self.table.interval);
             }
             let lease_wanted = async {
                 if !is_heard {
@@ -556,6 +556,11 @@ impl Worker {
         let (state_dir, label) = (self.state_dir.clone(), self.table.label());
         Shipping::create(state_dir, label, self.table.ship_people)
     }
+}
+
+/// When lines are due again: by the next hello, however early that is.
+fn due(interval: Duration) -> Duration {
+    interval.mul_f64(SHORTEST)
 }
 
 /// A tenth more or less, so that many that started together do not come together.

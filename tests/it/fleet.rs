@@ -14,6 +14,7 @@ mod hints;
 mod holder;
 mod lacking;
 mod leases;
+mod leaving;
 mod likeness;
 mod load;
 mod locks;

@@ -391,6 +391,18 @@ impl SharedCaps {
         slices.cloned().collect()
     }
 
+    /// What may still be spent of those whose windows have begun, with what is on its way back and did not arrive.
+    pub fn left_open(&self, charged: ChargedOf<'_>) -> u128 {
+        let slices = self.of.values().flat_map(Holding::slices);
+        let begun = slices.filter(|slice| slice.is_current(self.up_ms));
+        let open = begun.map(|slice| {
+            let giving = slice.giving.unwrap_or(MicroUsd::ZERO);
+            let limit = u128::from(slice.limit().get()) + u128::from(giving.get());
+            limit.saturating_sub(self.standing(slice.lease, charged).taken)
+        });
+        open.sum()
+    }
+
     /// The same after something was heard. It is written to the disk before [`Self::hear`] puts it in force.
     pub fn slices_after(&self, heard: &Heard, call: Call) -> Vec<Slice> {
         let mut slices = self.slices_heard(heard, call);

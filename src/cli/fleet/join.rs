@@ -1,37 +1,30 @@
-//! `bursar fleet join` and `leave`: this machine's ledger goes into a fleet, or out of it.
+//! `bursar fleet join`: this machine's ledger goes into a fleet.
 //!
 //! Promise: the URL, which holds a password, is typed or piped, never an argument; it is written to one file, 0600, whole
 //! or not at all, and after the database was asked whether the login, the version and the code will do. The
 //! configuration is replaced only by one that parses and names that file. Nothing is restarted.
 
-use std::fs::Metadata;
 use std::io::{self, BufRead, IsTerminal};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Gid, Mode, Uid, fchmod, fchown};
 use rustix::process::geteuid;
 use serde::Serialize;
-use uuid::Uuid;
 
-use super::address::{SKEW_MS_MAX, connected, failed, read};
-use super::leased::end;
+use super::address::{SKEW_MS_MAX, connected, failed};
+use super::config_lines::{
+    DROP_IN, SYSTEM_CONFIG, replace, says, unreadable, unwritable, with_fleet, write,
+};
 use crate::cli::error::CliError;
 use crate::cli::key::typed;
 use crate::cli::locate::LedgerArgs;
 use crate::cli::output::{remark, say, say_document};
 use crate::cli::runtime::block_on;
-use crate::cli::whole_file::WholeFile;
-use crate::clock::{SystemClock, millis};
+use crate::clock::SystemClock;
 use crate::config::{Whereabouts, is_label};
-use crate::fleet::{Fleet, FleetError, FleetIdentity, FleetOrders, Shipping, Trouble, UrlFile};
+use crate::fleet::{FleetError, FleetIdentity, UrlFile};
 use crate::ledger::state_dir::Directory;
 
-/// The system service's configuration, whose user cannot read a file of mode 0600 beside it.
-const SYSTEM_CONFIG: &str = "/etc/bursar/config.toml";
-
-/// What gives the system service the file as a credential.
-const DROP_IN: &str = "/etc/systemd/system/bursar.service.d/fleet.conf";
+/// Where the system service finds the file.
 const CREDENTIAL: &str = "/run/credentials/bursar.service/fleet-url";
 
 const LINE_BYTES_MAX: usize = 16 * 1024;
@@ -54,18 +47,6 @@ pub struct JoinArgs {
     ledger: LedgerArgs,
 }
 
-#[derive(Debug, clap::Args)]
-pub struct LeaveArgs {
-    /// Leave although the database cannot be reached: what it has stays counted, the rest is not shipped
-    #[arg(long)]
-    unshipped: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    ledger: LedgerArgs,
-}
-
 #[derive(Serialize)]
 struct JoinDocument {
     url_file: String,
@@ -74,18 +55,6 @@ struct JoinDocument {
     clock_ahead_ms: i64,
     /// A command for what is left to do.
     then: String,
-}
-
-#[derive(Serialize)]
-struct LeaveDocument {
-    /// `null`: it was in none, or the system service has it.
-    ledger: Option<String>,
-    /// `false`: the fleet was not told, or the system service has yet to tell it.
-    left: bool,
-    lines_shipped: u64,
-    config: Option<String>,
-    /// A command for what is left to do.
-    then: Option<&'static str>,
 }
 
 fn label(text: &str) -> Result<String, String> {
@@ -302,282 +271,6 @@ fn asked_for(is_known: bool) -> Result<UrlFile, CliError> {
         )),
         (false, _) => Ok(given),
     }
-}
-
-/// The lines of a configuration, and which are of its table `[fleet]`; the header is one.
-fn lines_of_fleet(text: &str) -> impl Iterator<Item = (&str, bool)> {
-    let mut is_fleet = false;
-    text.split_inclusive('\n').map(move |line| {
-        let code = line.split('#').next().unwrap_or_default().trim();
-        if let Some(table) = code.strip_prefix('[') {
-            is_fleet = table
-                .strip_suffix(']')
-                .is_some_and(|name| name.trim() == "fleet");
-        }
-        (line, is_fleet)
-    })
-}
-
-fn key_of(line: &str) -> &str {
-    let code = line.split('#').next().unwrap_or_default();
-    code.split_once('=').map_or("", |(key, _)| key.trim())
-}
-
-/// The configuration with the lines of a fleet; `None`: it would not say what is meant.
-fn with_fleet(text: &str, url_file: &Path, host_label: Option<&str>) -> Option<String> {
-    let url_file = url_file.to_str()?;
-    let mut keys = vec![("url_file", url_file)];
-    keys.extend(host_label.map(|label| ("host_label", label)));
-    let lines = keys
-        .iter()
-        .map(|(key, value)| format!("{key} = {value:?}\n"));
-    let lines: String = lines.collect();
-    // Below the header; the old lines of these keys go.
-    let mut new = String::with_capacity(text.len() + lines.len());
-    let mut is_written = false;
-    for (line, is_fleet) in lines_of_fleet(text) {
-        if is_fleet && keys.iter().any(|(key, _)| *key == key_of(line)) {
-            continue;
-        }
-        new.push_str(line);
-        if is_fleet && !is_written {
-            if !line.ends_with('\n') {
-                new.push('\n');
-            }
-            new.push_str(&lines);
-            is_written = true;
-        }
-    }
-    if !is_written {
-        let end = if text.is_empty() || text.ends_with('\n') {
-            ""
-        } else {
-            "\n"
-        };
-        new.push_str(&format!("{end}\n[fleet]\n{lines}"));
-    }
-    let says_all = keys.iter().all(|(key, value)| says(&new, key, Some(value)));
-    says_all.then_some(new)
-}
-
-/// The configuration without the URL's file, and with its shared caps as a comment, for they are refused where that is
-/// not; `None`: it would not say what is meant.
-fn without_fleet(text: &str) -> Option<String> {
-    let lines = lines_of_fleet(text).map(|(line, is_fleet)| match key_of(line) {
-        "url_file" if is_fleet => String::new(),
-        "shared_caps" if is_fleet => format!("# {line}"),
-        _ => line.to_owned(),
-    });
-    let new: String = lines.collect();
-    (says(&new, "url_file", None) && !shares_caps(&new)).then_some(new)
-}
-
-fn shares_caps(text: &str) -> bool {
-    let file = toml::de::DeTable::parse(text).ok();
-    let fleet = file.as_ref().and_then(|file| file.get_ref().get("fleet"));
-    fleet.is_some_and(|table| table.get_ref().get("shared_caps").is_some())
-}
-
-/// Whether this is the value of a key below `[fleet]`; `None`: there is no such key.
-fn says(text: &str, key: &str, wanted: Option<&str>) -> bool {
-    let Ok(file) = toml::de::DeTable::parse(text) else {
-        return false;
-    };
-    let fleet = file.get_ref().get("fleet");
-    let said = fleet.and_then(|table| table.get_ref().get(key));
-    said.and_then(|value| value.get_ref().as_str()) == wanted
-}
-
-pub fn leave(args: &LeaveArgs) -> Result<(), CliError> {
-    let place = args.ledger.whereabouts()?;
-    if place.path.as_deref() == Some(Path::new(SYSTEM_CONFIG)) && geteuid().is_root() {
-        return leave_by_restart(args, &place);
-    }
-    let place = block_on(args.ledger.found())?;
-    let directory = Directory::open(&place.state_dir)?;
-    // A daemon would go on shipping.
-    let _lock = Directory::open(&place.state_dir)?.lock()?;
-    // Known before the goodbye, so that the command can be given again.
-    let config = without(&place)?;
-    let identity = FleetIdentity::read(&directory).map_err(failed)?;
-    // `None`: the fleet was not told.
-    let mut shipped = None;
-    if identity.is_some() {
-        match block_on(shipped_to_the_end(&place, args.unshipped)) {
-            Ok(lines) => shipped = Some(lines),
-            Err(error) if args.unshipped => remark_unshipped(&error),
-            Err(error) => {
-                return Err(CliError::Failed(format!(
-                    "{error}. Nothing was changed; --unshipped leaves without shipping the rest"
-                )));
-            }
-        }
-    }
-    if let Some((path, new)) = &config {
-        replace(path, new)?;
-    }
-    // The name stays: under another one everything would be shipped a second time after a return.
-    FleetOrders::remove(&directory)?;
-    let ledger = identity.map(|identity| identity.ledger);
-    if args.json {
-        return say_document(&LeaveDocument {
-            ledger: ledger.map(|ledger| ledger.to_string()),
-            left: shipped.is_some(),
-            lines_shipped: shipped.unwrap_or(0),
-            config: config.map(|(path, _)| path.display().to_string()),
-            then: None,
-        });
-    }
-    match (ledger, shipped) {
-        (Some(ledger), Some(_)) => say(format_args!(
-            "the ledger {ledger} has left its fleet; what it shipped stays counted there. Its file with the URL can be \
-             removed; `bursar fleet join` brings it back under the same name{}",
-            shared(&place)
-        )),
-        (Some(ledger), None) => say(format_args!("{}{}", untold(ledger), shared(&place))),
-        (None, _) => say("this ledger was in no fleet; its configuration names none any more"),
-    }
-}
-
-/// What is said of the shared caps.
-fn shared(place: &Whereabouts) -> &'static str {
-    match place.fleet.shared_caps.is_empty() {
-        true => "",
-        false => {
-            ". It then obeys no shared cap: shared_caps below [fleet] is a comment now, to be taken up again after a join"
-        }
-    }
-}
-
-/// What is said where the database was away.
-fn untold(ledger: Uuid) -> String {
-    format!(
-        "the ledger {ledger} ships nothing more, but the fleet was not told that it has left, and takes it for a machine \
-         that is away. If it does not come back by `bursar fleet join`, an operator shuts it out: \
-         `bursar fleet revoke {}`. What it shipped stays counted there",
-        end(ledger)
-    )
-}
-
-fn remark_unshipped(why: &CliError) {
-    remark(format_args!(
-        "bursar: {why}; what was not shipped stays here alone"
-    ));
-}
-
-/// The system service's directory and credentials are its own: it ships the rest when it stops.
-fn leave_by_restart(args: &LeaveArgs, place: &Whereabouts) -> Result<(), CliError> {
-    const THEN: &str = "systemctl daemon-reload && systemctl restart bursar";
-    let Some((path, new)) = without(place)? else {
-        return Err(CliError::Failed(
-            "the system service is in no fleet: its configuration has no [fleet] url_file"
-                .to_owned(),
-        ));
-    };
-    replace(&path, &new)?;
-    match std::fs::remove_file(DROP_IN) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(unwritable(Path::new(DROP_IN), &error));
-        }
-        Ok(()) | Err(_) => {}
-    }
-    if args.json {
-        return say_document(&LeaveDocument {
-            ledger: None,
-            left: false,
-            lines_shipped: 0,
-            config: Some(path.display().to_string()),
-            then: Some(THEN),
-        });
-    }
-    say(format_args!(
-        "the system service leaves its fleet with its next stop, which ships what the fleet takes and says so there: {THEN}\n\
-         What it shipped stays counted there. /etc/bursar/fleet-url can be removed after that{}",
-        shared(place)
-    ))
-}
-
-/// The configuration's file, and what it is to be. `None`: it names no fleet.
-fn without(place: &Whereabouts) -> Result<Option<(PathBuf, String)>, CliError> {
-    let Some(path) = place
-        .path
-        .clone()
-        .filter(|_| place.fleet.url_file.is_some())
-    else {
-        return Ok(None);
-    };
-    let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
-    match without_fleet(&text) {
-        Some(new) => Ok(Some((path, new))),
-        None => Err(CliError::Failed(format!(
-            "{} cannot be changed by this command: comment out its url_file and shared_caps below [fleet] when this is \
-             done, and give this command with a configuration that has each as a line of its own",
-            path.display()
-        ))),
-    }
-}
-
-/// Ships what is left, then says goodbye; where it may, also without shipping. Answers how many lines were shipped. An
-/// error: the fleet was not told.
-async fn shipped_to_the_end(place: &Whereabouts, may_be_less: bool) -> Result<u64, CliError> {
-    let table = &place.fleet;
-    let path = table.url_file.as_ref().ok_or_else(|| {
-        CliError::Failed("[fleet] url_file is not set: the database is not known".to_owned())
-    })?;
-    let fleet: Fleet = connected(&read(path)?.url, table).await?;
-    let shipping = Shipping::open(place.state_dir.clone(), table.label(), table.ship_people);
-    let Some(mut shipping) = shipping.map_err(failed)? else {
-        return Ok(0);
-    };
-    let clock = SystemClock::shared();
-    let visited = shipping.visit(&fleet, clock.wall_ms()).await;
-    let visited = visited.map_err(failed);
-    if visited.is_err() && !may_be_less {
-        return visited.map(|shipped| shipped.lines);
-    }
-    let (wall_ms, up_ms) = (clock.wall_ms(), millis(clock.since_boot()));
-    match shipping.leave(&fleet, wall_ms, up_ms).await {
-        // The fleet has shut it out, or never had it: nobody waits for it.
-        Ok(()) | Err(Trouble::Fleet(FleetError::Revoked | FleetError::Unknown)) => {}
-        Err(error) => return Err(failed(error)),
-    }
-    if let Err(error) = visited {
-        remark_unshipped(&error);
-    }
-    Ok(shipping.take_shipped())
-}
-
-/// A file of its own, of the owner that another one has.
-fn write(path: &Path, text: &str, mode: u32, owner: &Metadata) -> Result<(), CliError> {
-    let target = WholeFile::create(path)?;
-    let written = fill(&target, text, mode, owner);
-    written.map_err(|error| unwritable(path, &error))?;
-    target.keep()
-}
-
-fn fill(target: &WholeFile, text: &str, mode: u32, owner: &Metadata) -> io::Result<()> {
-    io::Write::write_all(&mut target.file(), text.as_bytes())?;
-    let now = target.file().metadata()?;
-    if (owner.uid(), owner.gid()) != (now.uid(), now.gid()) {
-        let user = Some(Uid::from_raw(owner.uid()));
-        fchown(target.file(), user, Some(Gid::from_raw(owner.gid())))?;
-    }
-    Ok(fchmod(target.file(), Mode::from_raw_mode(mode))?)
-}
-
-/// The same with owner and mode of what stands there, through a link.
-fn replace(path: &Path, text: &str) -> Result<(), CliError> {
-    let path = std::fs::canonicalize(path).map_err(|error| unreadable(path, &error))?;
-    let before = std::fs::metadata(&path).map_err(|error| unreadable(&path, &error))?;
-    write(&path, text, before.permissions().mode() & 0o7777, &before)
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> CliError {
-    CliError::Failed(format!("{} cannot be read: {error}", path.display()))
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> CliError {
-    CliError::Failed(format!("{} cannot be written: {error}", path.display()))
 }
 
 #[cfg(test)]

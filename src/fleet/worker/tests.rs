@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{HELLO_PAUSE, SHORTEST, spread};
+use super::{HELLO_PAUSE, due, spread};
 
 #[test]
 fn visits_of_many_that_started_together_are_spread_by_a_tenth_to_either_side() {
@@ -19,7 +19,8 @@ fn visits_of_many_that_started_together_are_spread_by_a_tenth_to_either_side() {
 #[test]
 fn after_one_interval_the_next_hello_ships() {
     for interval in [Duration::from_secs(1), HELLO_PAUSE] {
-        let due = interval.mul_f64(SHORTEST);
+        let due = due(interval);
         assert!((0..1_000).all(|_| due <= spread(interval)), "{interval:?}");
+        assert!(due * 10 >= interval * 9, "{due:?} is no whole interval");
     }
 }

@@ -25,7 +25,12 @@ pub fn capped(limit: u64) -> Postgres {
 }
 
 pub fn cap(postgres: &Postgres, limit: u64) {
-    let order = format!("SELECT bursar_fleet.order_cap('team', 'day', 'Europe/Berlin', {limit})");
+    // Its day does not end soon: in the last minute of a window nothing goes back.
+    let order = format!(
+        "SELECT bursar_fleet.order_cap('team', 'day',
+            CASE WHEN extract(hour FROM now() AT TIME ZONE 'UTC') < 18 THEN 'Europe/Berlin' ELSE 'America/Los_Angeles' END,
+            {limit})"
+    );
     postgres.sql(DATABASE, &order);
 }
 

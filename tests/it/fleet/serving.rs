@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::commands::is_frozen;
 use super::upgrade::VERSION_1;
-use super::{CODE, DATABASE, fleet, pricing_always, private_file, summed};
+use super::{CODE, DATABASE, copied, fleet, pricing_always, private_file, summed};
 use crate::support::daemon::{Daemon, Signal, command, run_arguments};
 use crate::support::postgres::Postgres;
 use crate::support::wire::request;
@@ -94,6 +94,18 @@ impl Member {
     pub(super) async fn buy(&self, prompt: &str) {
         let answer = self.ask(prompt).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+
+    /// Another one with the same disk, on this machine. It does not run yet.
+    pub(super) fn twin(&self) -> Self {
+        let directory = copied(&self.state_dir());
+        let config = directory.path().join("config.toml");
+        std::fs::copy(self.config(), config).expect("it is copied");
+        Self {
+            directory,
+            daemon: None,
+            upstream: self.upstream.clone(),
+        }
     }
 
     pub(super) fn config(&self) -> PathBuf {

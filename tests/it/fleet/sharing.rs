@@ -7,13 +7,13 @@ use tokio::time::Instant;
 
 use super::fleet;
 use super::holder::{Holder, cap, capped, granted};
-use super::serving::{Member, is_shipped, leave};
-use super::{DATABASE, price, pricing, summed};
+use super::serving::{Member, is_shipped};
+use super::{DATABASE, price, pricing, pricing_always, summed};
 use crate::support::daemon::command;
 use crate::support::postgres::Postgres;
 use crate::support::{Answer, Sandbox, eventually, within};
 
-const SHARED: &str = "shared_caps = [\"team\"]\n";
+pub(super) const SHARED: &str = "shared_caps = [\"team\"]\n";
 
 /// Over all leases.
 pub(super) fn sum(postgres: &Postgres, of: &str) -> u64 {
@@ -22,7 +22,8 @@ pub(super) fn sum(postgres: &Postgres, of: &str) -> u64 {
 }
 
 /// The same, where nothing is reserved for a request without a price.
-const WITHOUT_FLOOR: &str = "shared_caps = [\"team\"]\n\n[caps]\nrequest_floor_micro_usd = 0\n";
+pub(super) const WITHOUT_FLOOR: &str =
+    "shared_caps = [\"team\"]\n\n[caps]\nrequest_floor_micro_usd = 0\n";
 
 /// Whether a request was served, or why it was not.
 async fn outcome(member: &Member, prompt: &str) -> Result<(), String> {
@@ -129,36 +130,47 @@ async fn a_cap_that_gets_a_longer_period_is_spent_on() {
     .await;
 }
 
+/// Machine and start are the same, so nothing but the database can show that they are two.
 #[tokio::test]
 #[ignore = "needs PostgreSQL: make test-all"]
-async fn a_machine_that_leaves_keeps_neither_its_allowance_nor_what_it_leased_ahead() {
+async fn a_machine_and_its_copy_spend_what_it_held_once_each_and_the_fleet_shows_by_how_much_that_is_over()
+ {
     let postgres = capped(1_000_000);
-    let sandbox = Sandbox::start().await;
-    let mut member = Member::with(&sandbox.url(), &postgres, 1, SHARED).await;
-    member.buy("the first").await;
-    let ledger = postgres.sql(DATABASE, "SELECT ledger FROM bursar_fleet.fleet");
-    let share = format!("SELECT bursar_fleet.order_share('{ledger}', 'team', NULL, 2, 5000)");
-    assert_eq!(postgres.sql(DATABASE, &share), "set");
-    let ahead = "SELECT count(*) FROM bursar_fleet.leases WHERE since > now()";
-    within(Duration::from_secs(60), "leases ahead", || async {
-        (postgres.sql(DATABASE, ahead) == "2").then_some(())
-    })
-    .await;
-    member.stop().await;
-    let open = sum(&postgres, "open");
-    assert!(open >= 2 * 5_000, "it comes again: {open}");
+    let origin = pricing_always(50).await;
+    let mut member = Member::with(&origin.url(), &postgres, 1, WITHOUT_FLOOR).await;
+    for prompt in ["the first, of no known price", "the second"] {
+        member.buy(prompt).await;
+    }
+    is_shipped(&postgres, 2).await;
+    let held = sum(&postgres, "granted - given_back");
+    member.dies().await;
+    postgres.end();
+    let mut twin = member.twin();
+    let mut served = 2;
+    for machine in [&mut member, &mut twin] {
+        machine.begin().await;
+        let more = buy_until(machine, "fleet_cap_unreachable").await;
+        assert_eq!(more, held.div_ceil(50) - 2, "what was open, and no more");
+        served += more;
+        machine.dies().await;
+    }
 
-    member.begin().await;
-    member.buy("the last").await;
-    leave(&member);
-    member.stop().await;
+    postgres.begin();
+    for machine in [&mut member, &mut twin] {
+        machine.begin().await;
+    }
+    is_shipped(&postgres, i64::try_from(served).expect("few")).await;
 
+    for machine in [&mut member, &mut twin] {
+        machine.stop().await;
+    }
+    assert_eq!(summed(&postgres).1, served * 50);
+    let over = "SELECT over_micro_usd FROM bursar_fleet.over";
+    let over: u64 = postgres.sql(DATABASE, over).parse().expect("one lease");
+    assert_eq!(over, served * 50 - held);
     assert_eq!(sum(&postgres, "open"), 0);
-    assert_eq!(sum(&postgres, "charged"), sandbox.debited().await);
-    let kept = std::fs::read_to_string(member.state_dir().join("fleet-leases")).expect("a file");
-    let kept: serde_json::Value = serde_json::from_str(&kept).expect("a line");
-    let kept = kept["leases"].as_array().map(Vec::len);
-    assert_eq!(kept, Some(1), "what came back is not spent after a return");
+    let copies = "SELECT count(*) FROM bursar_fleet.fleet WHERE copy_of IS NOT NULL";
+    assert_eq!(postgres.sql(DATABASE, copies), "1");
 }
 
 #[tokio::test]
@@ -406,7 +418,7 @@ async fn machines_that_run_bring_their_lines_and_leases_to_the_database_that_is_
 }
 
 /// Calls about leases fail as they do where another transaction keeps a row that they need.
-const LOCKED: &str = "CREATE OR REPLACE FUNCTION bursar_fleet.must_read_committed() RETURNS void LANGUAGE plpgsql AS
+pub(super) const LOCKED: &str = "CREATE OR REPLACE FUNCTION bursar_fleet.must_read_committed() RETURNS void LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION 'canceling statement due to lock timeout' USING ERRCODE = '55P03'; END $$";
 
 async fn is_troubled(member: &Member, by: &str) {

@@ -11,7 +11,11 @@ impl World {
             let died = holder.charged(&flying, DOUBT);
             holder.journal.push(died);
             holder.doubts.retain(|doubt| doubt.entry != flying.entry);
-            holder.doubts.push(Doubt::of(flying));
+            let of = Doubt::of(flying);
+            holder.doubts.push(Doubt {
+                was_known: true,
+                ..of
+            });
         }
         let mut billed = Vec::new();
         for mut flying in std::mem::take(&mut holder.flying) {
@@ -50,7 +54,7 @@ impl World {
         let Some(doubt) = self.holders[at].doubts.pop() else {
             return;
         };
-        let price = match self.chance.one_in(4) {
+        let price = match self.chance.one_in(4) && !doubt.was_known {
             // Where it is the first price of all, none behind it is four times as dear.
             true => doubt.held.max(self.dearest / 4) + 1 + self.chance.below(self.dearest),
             false => doubt.price,

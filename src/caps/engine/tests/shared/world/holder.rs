@@ -21,6 +21,8 @@ pub struct Doubt {
     pub held: u64,
     pub at_ms: u64,
     pub price: u64,
+    /// Its end said the price, and was lost: no evidence says another.
+    pub was_known: bool,
 }
 
 /// One bursar: what is on its disk, and what a kill takes away.
@@ -149,6 +151,7 @@ impl Doubt {
             held: flying.reserved,
             at_ms: flying.at_ms,
             price: flying.price,
+            was_known: false,
         }
     }
 }
